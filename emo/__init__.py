@@ -1,0 +1,3 @@
+"""Distil large text-embedding models into small ones, across tokenizers."""
+
+__version__ = "0.1.0"

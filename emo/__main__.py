@@ -1,0 +1,5 @@
+"""``python -m emo``."""
+
+from emo.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""The stage ``emo align``: a file of texts and two tokenizers in, a table of pairs out."""
+
+import logging
+from pathlib import Path
+
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from emo.alignment.methods import Method, align
+from emo.alignment.paper import paper_text
+from emo.alignment.table import write_alignment
+from emo.encoder import load_encoder
+from emo.errors import ConfigError, DataError
+from emo.outputs import exclusive
+from emo.texts import load_texts
+from emo.tokens import TextTokenizer
+
+logger = logging.getLogger(__name__)
+
+
+def align_texts(texts: Path, teacher: str, student: str, method: Method, out: Path) -> None:
+    """Map the tokens of every text of a file.
+
+    Args:
+        texts: A text set (parquet), or a text file with one text a line.
+        teacher: A prepared model folder, whose prompt and maximum length are used; or a tokenizer
+            folder, a ``tokenizer.json`` file or a hub id.
+        student: The same.
+        method: The map, see :mod:`emo.alignment.methods`.
+        out: Parquet file with columns text, teacher_position, student_position, distance.
+
+    Raises:
+        ConfigError: A tokenizer cannot be loaded, or the method is unknown.
+        DataError: The texts cannot be read.
+    """
+    read = _read_texts(texts)
+    teacher_tokenizer, student_tokenizer = load_tokenizer(teacher), load_tokenizer(student)
+    if method == "mined-types":
+        read = [paper_text(text, student_tokenizer) for text in read]
+    with exclusive(out.parent / f".{out.name}", f"the alignment {out}"):
+        alignment = align(read, teacher_tokenizer, student_tokenizer, method)
+        write_alignment(alignment, out)
+    logger.info("%s: %s", out, alignment.statistics)
+
+
+def load_tokenizer(name: str) -> TextTokenizer:
+    """Load a tokenizer with the prompt and maximum length of its model, where it has them."""
+    path = Path(name)
+    if (path / "modules.json").is_file():
+        return load_encoder(path).tokenizer()
+    try:
+        tokenizer: PreTrainedTokenizerBase = (
+            PreTrainedTokenizerFast(tokenizer_file=name)  # type: ignore[no-untyped-call]
+            if path.is_file()
+            else AutoTokenizer.from_pretrained(name)
+        )
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{name}: no tokenizer folder, tokenizer.json file or hub id: {error}"
+        ) from None
+    return TextTokenizer(tokenizer)
+
+
+def _read_texts(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        return list(load_texts(path)["text"])
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a readable UTF-8 text file: {error}") from None

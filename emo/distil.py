@@ -1,0 +1,297 @@
+"""Train a student from the teacher store: one method, one seed, one text set."""
+
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from transformers import set_seed
+
+from emo.alignment import paper_text, read_alignment
+from emo.batches import Collator, RowSignals, TokenSignals
+from emo.checkpoints import latest_sealed
+from emo.config import EmoPaperSettings, MethodSettings, TrainingSettings
+from emo.encoder import Encoder, load_encoder, pad
+from emo.errors import CheckError, ConfigError, DataError
+from emo.history import History
+from emo.methods import Method, build_method
+from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
+from emo.provenance import code_version, settings_digest
+from emo.store import Store
+from emo.texts import load_texts
+from emo.tokens import TokenizedText
+from emo.tracking import RunGroup, RunKey
+from emo.trainer import Distillation, DistillationTrainer, mean_cosine
+
+logger = logging.getLogger(__name__)
+
+HEAD_SAMPLE = 2048
+"""Texts on which the head is fitted."""
+COLLAPSED = 0.98
+"""Mean cosine between different texts from which a student counts as collapsed."""
+
+
+class DistilSettings(BaseModel):
+    """What one training depends on besides its input files."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: MethodSettings
+    training: TrainingSettings
+    layers: int
+    """Student layers whose attention is compared."""
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class DistilInputs:
+    """Files that a training reads.
+
+    Attributes:
+        student: The prepared, untrained student.
+        texts: The text set.
+        store: The teacher's signals.
+        alignment: The token map, for methods with a transport term.
+        rows: The attention rows, for methods with an attention term.
+    """
+
+    student: Path
+    texts: Path
+    store: Path
+    alignment: Path | None
+    rows: Path | None
+
+
+def distil(
+    settings: DistilSettings,
+    inputs: DistilInputs,
+    runs: Sequence[RunKey],
+    checkpoints: Path,
+    out: Path,
+) -> None:
+    """Train a student, or go on where an interrupted training of the same identity stopped.
+
+    Args:
+        settings: Method, budget and seed.
+        inputs: Files to read.
+        runs: Tracked runs that this training belongs to: one for each task on the text set.
+        checkpoints: Folder for checkpoints, outside ``out``; emptied after a good end.
+        out: Folder of the result: ``student``, ``history.jsonl`` and ``training.json``.
+
+    Raises:
+        DataError: Inputs do not fit, or a loss is not finite.
+        CheckError: The student collapsed.
+    """
+    identity = settings_digest(
+        {
+            "settings": settings.model_dump(mode="json"),
+            "inputs": _digests(inputs),
+            "code": code_version("emo.distil"),
+        }
+    )
+    with exclusive(checkpoints / "training", f"the training of {out}"):
+        if _finished(out) == identity:
+            logger.info("%s: already finished by another process", out)
+            return
+        config = settings.model_dump(mode="json")
+        with RunGroup(runs, identity, _parameters(settings), config) as group:
+            _train(settings, inputs, group, checkpoints / identity, identity, out)
+        shutil.rmtree(checkpoints / identity)
+
+
+def _train(
+    settings: DistilSettings,
+    inputs: DistilInputs,
+    group: RunGroup,
+    folder: Path,
+    identity: str,
+    out: Path,
+) -> None:
+    began = time.monotonic()
+    set_seed(settings.seed)
+    table = load_texts(inputs.texts)
+    texts, keys = list(table["text"]), list(table["key"])
+    training = settings.training
+    if len(texts) < training.batch_size:
+        raise ConfigError(
+            f"{inputs.texts}: {len(texts)} texts do not fill one batch; lower "
+            f"`training.batch_size` (now {training.batch_size}) or give more texts"
+        )
+    student = load_encoder(inputs.student)
+    tokenized = student.tokenizer()(texts)
+    signals = Store(inputs.store)
+    method = _build(settings, student, tokenized, keys, signals)
+    collator = _collator(settings, inputs, method, student, texts, keys, tokenized, signals)
+    checkpoint = latest_sealed(folder)
+    last_step = (
+        int(read_json(checkpoint / "trainer_state.json")["global_step"]) if checkpoint else 0
+    )
+    if checkpoint:
+        logger.info("resuming from %s", checkpoint)
+    history = History(folder / "history.jsonl", last_step)
+
+    def record(entry: Mapping[str, Any]) -> None:
+        history.append(entry)
+        group.log_metrics(_flat(entry), step=entry["step"])
+
+    trainer = DistillationTrainer(
+        Distillation(student, method), training, collator, len(texts), folder, settings.seed, record
+    )
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    _check_collapse(student.eval(), tokenized)
+    with atomic_directory(out) as temporary:
+        student.model.save_pretrained(str(temporary / "student"), create_model_card=False)
+        shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
+        write_json(
+            temporary / "training.json",
+            {
+                "identity": identity,
+                "steps": training.steps,
+                "batch_size": training.batch_size,
+                "texts": len(texts),
+                "seconds": time.monotonic() - began,
+                "resumed_from_step": last_step,
+                "device": str(student.device),
+                "settings": settings.model_dump(mode="json"),
+            },
+        )
+
+
+def _build(
+    settings: DistilSettings,
+    student: Encoder,
+    tokenized: Sequence[TokenizedText],
+    keys: Sequence[str],
+    signals: Store,
+) -> Method:
+    """Build the method; its head is fitted on texts spread evenly over the set."""
+    chosen = _spread(len(keys), HEAD_SAMPLE)
+    pooled, _ = _encode(student.eval(), [tokenized[index] for index in chosen])
+    rows = signals.rows([keys[index] for index in chosen])
+    method = build_method(
+        settings.method,
+        layers=settings.layers,
+        student_sample=pooled.cpu(),
+        teacher_sample=torch.from_numpy(signals["vectors"][rows]),
+        vector_centre=torch.from_numpy(signals["vector_centre"]),
+        state_centre=torch.from_numpy(signals["state_centre"]),
+    )
+    return method.to(student.device)
+
+
+def _collator(
+    settings: DistilSettings,
+    inputs: DistilInputs,
+    method: Method,
+    student: Encoder,
+    texts: Sequence[str],
+    keys: Sequence[str],
+    tokenized: Sequence[TokenizedText],
+    signals: Store,
+) -> Collator:
+    paper = isinstance(settings.method, EmoPaperSettings)
+    tokens, rows = None, None
+    if "tokens" in method.signals:
+        importance = "importance_all" if paper else "importance"
+        alignment = read_alignment(_given(inputs.alignment, "an alignment", "--alignment"))
+        tokens = TokenSignals(importance, alignment)
+    if "rows" in method.signals:
+        read = tokenized
+        if paper:
+            tokenizer = student.tokenizer()
+            read = tokenizer([paper_text(text, tokenizer) for text in texts])
+        store = Store(_given(inputs.rows, "attention rows", "--rows"))
+        rows = RowSignals(store, settings.layers, read)
+    return Collator(tokenized, keys, student.pad_id, signals, tokens, rows)
+
+
+def _given(path: Path | None, what: str, option: str) -> Path:
+    if path is None:
+        raise ConfigError(f"this method needs {what}; give {option}")
+    return path
+
+
+@torch.inference_mode()
+def _encode(student: Encoder, texts: Sequence[TokenizedText]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return pooled states and final vectors of texts."""
+    pooled, vectors = [], []
+    for start in range(0, len(texts), 64):
+        input_ids, mask = pad(texts[start : start + 64], student.pad_id)
+        encoding = student(input_ids.to(student.device), mask.to(student.device))
+        pooled.append(encoding.pooled)
+        vectors.append(encoding.vectors)
+    return torch.cat(pooled), torch.cat(vectors)
+
+
+def _check_collapse(student: Encoder, tokenized: Sequence[TokenizedText]) -> None:
+    chosen = _spread(len(tokenized), 256)
+    _, vectors = _encode(student, [tokenized[index] for index in chosen])
+    cosine = mean_cosine(vectors)
+    if not cosine < COLLAPSED:
+        raise CheckError(
+            f"the student has collapsed: mean cosine {cosine:.3f} between different texts (limit "
+            f"{COLLAPSED}); lower `training.learning_rate` or start from other weights"
+        )
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most so many indices, evenly spread."""
+    return (
+        sorted({index * count // most for index in range(most)})
+        if count > most
+        else list(range(count))
+    )
+
+
+def _digests(inputs: DistilInputs) -> dict[str, Any]:
+    files = {
+        "student": inputs.student / "model.json",
+        "texts": inputs.texts,
+        "store": inputs.store / "manifest.json",
+        "alignment": inputs.alignment,
+        "rows": inputs.rows / "manifest.json" if inputs.rows else None,
+    }
+    for path in files.values():
+        if path is not None and not path.is_file():
+            raise DataError(f"{path}: not there; run the stage that makes it first")
+    return {name: sha256_file(path) if path else None for name, path in files.items()}
+
+
+def _finished(out: Path) -> str | None:
+    path = out / "training.json"
+    return str(read_json(path)["identity"]) if path.is_file() else None
+
+
+def _parameters(settings: DistilSettings) -> dict[str, Any]:
+    """Return the flat parameters that are worth comparing between runs."""
+    method = settings.method.model_dump(mode="json")
+    training = settings.training.model_dump(mode="json")
+    chosen = (
+        "steps",
+        "batch_size",
+        "learning_rate",
+        "head_learning_rate",
+        "warmup",
+        "weight_decay",
+    )
+    return {f"method.{name}": value for name, value in method.items()} | {
+        f"training.{name}": training[name] for name in chosen
+    }
+
+
+def _flat(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Name a history record's numbers as the tracking server charts them."""
+    flat = {
+        "train/loss": entry["loss"],
+        "train/learning_rate": entry["learning_rate"],
+        "train/student_cosine": entry["student_cosine"],
+    }
+    flat |= {f"loss/{name}": value for name, value in entry["terms"].items()}
+    flat |= {f"skipped/{name}": value for name, value in entry["counts"].items()}
+    norms = entry.get("gradient_norms", {})
+    return flat | {f"gradient_norm/{name}": value for name, value in norms.items()}

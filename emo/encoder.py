@@ -1,0 +1,174 @@
+"""An embedding model opened to its tokens: states, pooled vectors and attention of a batch.
+
+Shapes: ``B`` texts, ``S`` tokens of the longest text, ``D`` width, ``L`` layers asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from emo.errors import ConfigError, DataError
+from emo.tokens import TextTokenizer, TokenizedText
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What a model says of a batch.
+
+    Attributes:
+        states: Last hidden states, ``(B, S, D)``.
+        pooled: States after the pooling module, ``(B, D)``.
+        vectors: Embeddings, after every module of the model, ``(B, D)``.
+        attention: Head-mean attention of each layer asked for, ``(L, B, S, S)``; rows are queries.
+        mask: True on tokens, False on padding, ``(B, S)``.
+    """
+
+    states: Tensor
+    pooled: Tensor
+    vectors: Tensor
+    attention: Tensor
+    mask: Tensor
+
+
+class Encoder(nn.Module):
+    """A SentenceTransformer whose token states and attention can be read, with gradients.
+
+    Attention is computed by the eager implementation, since the fused ones return none.
+
+    Args:
+        model: The model; see :func:`load_encoder` for one from a folder.
+    """
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    @property
+    def transformer(self) -> Any:
+        """The transformers model inside."""
+        return self.model[0].auto_model
+
+    @property
+    def layers(self) -> int:
+        """Number of attention layers."""
+        return int(self.transformer.config.num_hidden_layers)
+
+    @property
+    def width(self) -> int:
+        """Width of the token states."""
+        return int(self.transformer.config.hidden_size)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @property
+    def pad_id(self) -> int:
+        """Id that fills a batch; padding itself is told by the mask, never by this id."""
+        return int(self.model.tokenizer.pad_token_id or 0)
+
+    def tokenizer(self) -> TextTokenizer:
+        """Return the tokenizer with the model's own prompt and maximum length."""
+        prompt = self.model.prompts.get(self.model.default_prompt_name or "") or ""
+        longest = self.model.max_seq_length
+        if longest is None:
+            raise ConfigError("the model names no maximum length; set `max_length` for it")
+        return TextTokenizer(self.model.tokenizer, prompt, longest)
+
+    def forward(
+        self, input_ids: Tensor, mask: Tensor, attention_layers: Sequence[int] = ()
+    ) -> Encoding:
+        """Run the model on a padded batch.
+
+        Args:
+            input_ids: ``(B, S)``.
+            mask: True on tokens, ``(B, S)``.
+            attention_layers: 0-based layers whose attention is returned, in this order.
+
+        Raises:
+            DataError: The architecture returned no attention although it was asked for.
+        """
+        output = self.transformer(
+            input_ids=input_ids,
+            attention_mask=mask.long(),
+            output_attentions=bool(attention_layers),
+        )
+        features = {"token_embeddings": output.last_hidden_state, "attention_mask": mask.long()}
+        pooling, *others = list(self.model)[1:]
+        features = pooling(features)
+        pooled = features["sentence_embedding"]
+        for module in others:
+            features = module(features)
+        attention = output.last_hidden_state.new_empty(0)
+        if attention_layers:
+            attention = self._head_means(output.attentions, attention_layers)
+        return Encoding(
+            states=output.last_hidden_state,
+            pooled=pooled,
+            vectors=features["sentence_embedding"],
+            attention=attention,
+            mask=mask,
+        )
+
+    def _head_means(self, attentions: Any, layers: Sequence[int]) -> Tensor:
+        if not attentions:
+            raise DataError(
+                f"{type(self.transformer).__name__} returned no attention; load it with "
+                "attn_implementation='eager' or use a method without attention and transport terms"
+            )
+        return torch.stack([attentions[layer].mean(dim=1) for layer in layers])
+
+
+def choose_device() -> torch.device:
+    """Return the device torch offers: CUDA, then Apple's MPS, then the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def load_encoder(
+    folder: Path, dtype: str = "float32", device: torch.device | None = None
+) -> Encoder:
+    """Load a prepared model folder.
+
+    Args:
+        folder: A SentenceTransformer folder.
+        dtype: Precision of the weights, a torch dtype's name.
+        device: Where to; torch's choice when None.
+
+    Raises:
+        ConfigError: The folder is no SentenceTransformer folder.
+    """
+    if not (folder / "modules.json").is_file():
+        raise ConfigError(f"{folder}: no modules.json; prepare the model with `emo model` first")
+    model = SentenceTransformer(
+        str(folder),
+        device=str(device or choose_device()),
+        local_files_only=True,
+        model_kwargs={"attn_implementation": "eager", "dtype": getattr(torch, dtype)},
+    )
+    return Encoder(model)
+
+
+def pad(texts: Sequence[TokenizedText], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Pad tokenized texts on the right.
+
+    Returns:
+        ``input_ids`` ``(B, S)`` and ``mask`` ``(B, S)``, True on tokens.
+    """
+    length = max(len(text.input_ids) for text in texts)
+    input_ids = torch.full((len(texts), length), pad_id, dtype=torch.long)
+    mask = torch.zeros(len(texts), length, dtype=torch.bool)
+    for row, text in enumerate(texts):
+        size = len(text.input_ids)
+        input_ids[row, :size] = torch.tensor(text.input_ids)
+        mask[row, :size] = True
+    return input_ids, mask

@@ -1,0 +1,129 @@
+"""Judge a model on a task by its frozen embeddings."""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from emo.config import Family
+from emo.embedding import describe, embed, load_model
+from emo.errors import DataError
+from emo.metrics import FamilyScores, cosines, score_classification, score_pairs, score_sts
+from emo.outputs import atomic_file, write_json
+from emo.tasks import SPLITS, TEXT_COLUMNS, Split, load_split
+
+logger = logging.getLogger(__name__)
+
+USED_SPLITS: dict[Family, tuple[Split, ...]] = {
+    "classification": ("train", "validation", "test"),
+    "pairs": ("validation", "test"),
+    "sts": ("test",),
+}
+"""Splits whose texts a family needs embedded."""
+
+Sides = dict[Split, list[NDArray[np.float32]]]
+"""By split: the vectors of each text column, ``(N, D)``."""
+Tables = dict[Split, pd.DataFrame]
+
+
+def evaluate(model_folder: Path, task_folder: Path, task: str, family: Family, out: Path) -> None:
+    """Score a model on a task; write ``scores.json`` and ``predictions.parquet`` into ``out``.
+
+    Each text is embedded once, however often it occurs in the splits.
+
+    Args:
+        model_folder: A SentenceTransformer folder.
+        task_folder: A prepared task.
+        task: Its name.
+        family: Its family.
+        out: Folder of the results; what else it holds stays.
+
+    Raises:
+        ConfigError: ``model_folder`` is no SentenceTransformer folder.
+        DataError: A split is empty or damaged, or a score is undefined.
+    """
+    splits = {split: load_split(task_folder, split) for split in SPLITS}
+    for split in USED_SPLITS[family]:
+        if splits[split].empty:
+            raise DataError(f"{task_folder}: the {split} split of {task} is empty")
+    columns = TEXT_COLUMNS[family]
+    used = pd.concat([splits[split][[*columns]] for split in USED_SPLITS[family]])
+    texts = list(dict.fromkeys(text for row in used.itertuples(index=False) for text in row))
+    model = load_model(model_folder)
+    start = time.perf_counter()
+    vectors = embed(model, texts)
+    seconds = time.perf_counter() - start
+    place = {text: row for row, text in enumerate(texts)}
+    sides = {
+        split: [vectors[[place[text] for text in splits[split][column]]] for column in columns]
+        for split in USED_SPLITS[family]
+    }
+    name = f"{model_folder.as_posix()} on {task}"
+    scores = SCORERS[family](sides, splits, name)
+    logger.info("%s: %s %.4f", name, scores.main, scores.metrics[scores.main])
+    test = splits["test"]
+    scores.predictions.insert(0, "row", test["row"].to_numpy())
+    with atomic_file(out / "predictions.parquet") as temporary:
+        scores.predictions.to_parquet(temporary, index=False)
+    record = {
+        "task": task,
+        "family": family,
+        "metrics": scores.metrics,
+        "main": scores.main,
+        "choices": scores.choices,
+        "model": describe(model, model_folder).as_dict(),
+        "splits": {split: len(table) for split, table in splits.items()},
+        "test_sha256": items_digest(test, columns),
+        "seconds": round(seconds, 3),
+        "texts": len(texts),
+    }
+    write_json(out / "scores.json", record)
+
+
+def items_digest(test: pd.DataFrame, columns: Sequence[str]) -> str:
+    """Return the digest of the test texts in order.
+
+    Tasks with the same digest are judged on the same items, whatever their labels.
+    """
+    rows = test[[*columns]].to_numpy().tolist()
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _classification(sides: Sides, splits: Tables, name: str) -> FamilyScores:
+    labels = {split: splits[split]["label"].to_numpy(dtype=str) for split in sides}
+    return score_classification(
+        sides["train"][0],
+        labels["train"],
+        sides["validation"][0],
+        labels["validation"],
+        sides["test"][0],
+        labels["test"],
+        model=name,
+    )
+
+
+def _pairs(sides: Sides, splits: Tables, name: str) -> FamilyScores:
+    cosine = {split: cosines(*pair, model=name) for split, pair in sides.items()}
+    labels = {split: splits[split]["label"].to_numpy() for split in sides}
+    return score_pairs(
+        cosine["validation"], labels["validation"], cosine["test"], labels["test"], model=name
+    )
+
+
+def _sts(sides: Sides, splits: Tables, name: str) -> FamilyScores:
+    gold = splits["test"]["score"].to_numpy(dtype=np.float64)
+    return score_sts(cosines(*sides["test"], model=name), gold, model=name)
+
+
+Scorer = Callable[[Sides, Tables, str], FamilyScores]
+SCORERS: dict[Family, Scorer] = {
+    "classification": _classification,
+    "pairs": _pairs,
+    "sts": _sts,
+}

@@ -1,0 +1,60 @@
+"""Records of the tracked runs that live processes feed, so that a killed one can be closed.
+
+After ``kill -9`` nobody tells the tracking store, and a run would count as running for ever. Each
+process therefore leaves a small file while it feeds runs; whoever comes later finds the files of
+dead processes.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from emo.errors import DataError
+from emo.outputs import read_json, write_json
+from emo.process import ProcessIdentity
+
+FOLDER = Path("results/.live")
+
+_counter = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRuns:
+    """The runs that one process feeds.
+
+    Attributes:
+        owner: the process.
+        uri: public address of the tracking store.
+        run_ids: the runs.
+    """
+
+    owner: ProcessIdentity
+    uri: str
+    run_ids: Sequence[str]
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Read the form that :meth:`save` writes."""
+        owner = ProcessIdentity(**record["owner"])
+        return cls(owner=owner, uri=record["uri"], run_ids=record["run_ids"])
+
+    def save(self, folder: Path) -> Path:
+        """Write the record into the folder and return its file."""
+        path = folder / f"{self.owner.host}-{self.owner.pid}-{next(_counter)}.json"
+        write_json(path, asdict(self))
+        return path
+
+
+def dead_runs(folder: Path) -> dict[Path, LiveRuns]:
+    """Return the records of processes that are known to be dead, by file."""
+    dead = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            record = LiveRuns.from_record(read_json(path))
+        except DataError:  # its process has just ended and removed it
+            continue
+        if record.owner.is_known_dead():
+            dead[path] = record
+    return dead

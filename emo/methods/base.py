@@ -1,0 +1,88 @@
+"""What every method is: a module that turns a batch into weighted loss terms.
+
+Tensors of a batch, by name. Shapes: B texts, S and R student and teacher tokens, D_s and D_t
+widths, m rows, k layers, P pairs. Padding is on the right.
+
+==========================  ===============  =========================================
+always
+``input_ids``               (B, S)           student ids
+``mask``                    (B, S) bool      student tokens
+``student_text``            (B, S) bool      student tokens that are not special
+signal ``vectors``
+``teacher_vectors``         (B, D_t)         final teacher embeddings
+signal ``tokens``
+``teacher_states``          (B, R, D_t)      teacher token states
+``teacher_mask``            (B, R) bool      teacher tokens
+``teacher_text``            (B, R) bool      teacher tokens that are not special
+``teacher_importance``      (B, R)           attention received
+``pairs``                   (P, 3)           (text in batch, teacher and student position)
+signal ``rows``
+``row_mask``                (B, m) bool      rows that exist
+``row_positions``           (B, m)           student positions of the rows
+``teacher_rows``            (k, B, m, R)     teacher attention rows
+``row_input_ids``           (B, S)           what the student reads for its rows
+``row_input_mask``          (B, S) bool
+==========================  ===============  =========================================
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from emo.encoder import Encoder
+
+Signal = Literal["vectors", "tokens", "rows"]
+Batch = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Loss terms of a batch.
+
+    Attributes:
+        losses: Weighted scalar terms by name; the loss is their sum.
+        vectors: The student's embeddings of the batch, ``(B, D_s)``.
+        counts: What was left out of a term, by reason.
+    """
+
+    losses: dict[str, Tensor]
+    vectors: Tensor
+    counts: dict[str, Tensor] = field(default_factory=dict)
+
+    def total(self) -> Tensor:
+        """Return the sum of the terms."""
+        return torch.stack(list(self.losses.values())).sum()
+
+
+class Method(nn.Module, ABC):
+    """A distillation method; its own parameters are projections, dropped after training."""
+
+    signals: ClassVar[frozenset[Signal]]
+
+    @abstractmethod
+    def forward(self, student: Encoder, batch: Batch) -> Terms:
+        """Run the student on a batch and return the weighted terms."""
+
+
+def gather_rows(attention: Tensor, positions: Tensor) -> Tensor:
+    """Take the selected query rows out of attention maps.
+
+    Args:
+        attention: ``(k, B, S, S)``.
+        positions: ``(B, m)``.
+
+    Returns:
+        ``(k, B, m, S)``.
+    """
+    layers, _, _, length = attention.shape
+    index = positions[None, :, :, None].expand(layers, -1, -1, length)
+    return attention.gather(2, index)
+
+
+def last_layers(student: Encoder, count: int) -> list[int]:
+    """Return the 0-based indices of the last layers of a student."""
+    return list(range(student.layers - count, student.layers))

@@ -1,0 +1,93 @@
+"""``emo``: the repaired form of EMO, the default.
+
+Against the paper: token occurrences of the original text are mapped; importance counts text tokens
+only; masses are plain shares; the head stands on the student's side; the cost is the cosine of
+centred states; the plan is found without gradient; CKA is debiased and averaged; and a term on the
+pooled vector leads.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from emo.config import EmoSettings
+from emo.encoder import Encoder, Encoding
+from emo.losses import (
+    cka_loss,
+    cosine_cost,
+    student_masses,
+    teacher_masses,
+    transport_loss,
+)
+from emo.methods.base import Batch, Signal, Terms, gather_rows, last_layers
+from emo.methods.pooled import PooledMethod
+
+
+class EmoMethod(PooledMethod):
+    """Pooled terms, attention CKA on the most important mapped tokens, transport of states.
+
+    Args:
+        settings: Weights and the knobs of each term.
+        head: Linear map from student states, pooled or single, to the centred teacher space.
+            Mean pooling is linear, so one map serves both.
+        vector_centre: ``(D_t,)`` mean teacher vector of the text set.
+        state_centre: ``(D_t,)`` mean teacher token state of the text set.
+    """
+
+    signals: ClassVar[frozenset[Signal]] = frozenset({"vectors", "tokens", "rows"})
+    settings: EmoSettings
+    state_centre: Tensor
+
+    def __init__(
+        self, settings: EmoSettings, head: nn.Linear, vector_centre: Tensor, state_centre: Tensor
+    ) -> None:
+        super().__init__(settings, head, vector_centre)
+        self.register_buffer("state_centre", state_centre)
+
+    def forward(self, student: Encoder, batch: Batch) -> Terms:
+        """Return the terms ``cosine``, ``relational``, ``attention`` and ``transport``."""
+        encoding = student(
+            batch["input_ids"], batch["mask"], last_layers(student, self.settings.layers)
+        )
+        terms = self.pooled_terms(encoding, batch)
+        terms["attention"], attention_counts = self._attention(encoding, batch)
+        terms["transport"], transport_counts = self._transport(encoding, batch)
+        return Terms(terms, encoding.vectors, attention_counts | transport_counts)
+
+    def _attention(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        student_rows = gather_rows(encoding.attention, batch["row_positions"])
+        row_mask = batch["row_mask"].repeat(len(student_rows), 1)
+        result = cka_loss(
+            student_rows.flatten(0, 1),
+            batch["teacher_rows"].flatten(0, 1),
+            row_mask,
+            self.settings.cka,
+        )
+        skipped = result.texts_skipped / len(student_rows)
+        return self.settings.attention * result.loss, {"attention_skipped": skipped}
+
+    def _transport(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        teacher_mass = teacher_masses(batch["teacher_importance"], batch["teacher_text"])
+        student_mass = student_masses(
+            teacher_mass, batch["pairs"], batch["student_text"], self.settings.floor
+        )
+        # The head already maps into the centred space, so only the teacher's states are centred:
+        # a batch mean here would make a text's loss depend on its neighbours.
+        cost = cosine_cost(
+            self.head(encoding.states),
+            batch["teacher_states"],
+            batch["student_text"],
+            batch["teacher_text"],
+            student_centre=torch.zeros_like(self.state_centre),
+            teacher_centre=self.state_centre,
+        )
+        result = transport_loss(
+            cost, student_mass, teacher_mass, self.settings.epsilon, self.settings.rounds
+        )
+        moved = (~result.empty).sum()
+        counts = {
+            "transport_skipped": result.empty.sum(),
+            "transport_unconverged": (~result.converged).sum(),
+        }
+        return self.settings.transport * result.loss.sum() / moved.clamp(min=1), counts

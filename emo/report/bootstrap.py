@@ -1,0 +1,198 @@
+"""Whether two methods differ by more than chance: a paired bootstrap over test items and seeds.
+
+Each resample draws the test items of every task with replacement, the same items for both
+methods, computes both main metrics anew and averages them over families. Then it draws the seeds
+with replacement. What is shared is drawn together:
+
+- tasks with the same test texts (one sentence set judged in two ways) share their items;
+- one draw of seeds serves all tasks, since tasks may be judged on one and the same student; and
+  it serves both methods when they were trained with the same seeds.
+
+The interval is the percentile interval of the differences. With few seeds it is a little narrow
+(a bootstrap of n seeds understates their variance by the factor (n - 1) / n), and with one seed
+it says nothing about other seeds. Shapes: W resamples, S seeds, N items.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from emo.errors import DataError
+from emo.report.averages import MethodRuns
+from emo.report.runs import Run, describe
+from emo.weighted_metrics import MAIN_METRICS, main_metric
+
+RESAMPLES = 1000
+LEVEL = 0.95
+BLOCK_CELLS = 4_000_000
+"""Resamples are scored in blocks of about this many counts, to bound memory."""
+
+SAME_SCORE = 1e-6
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """One method's average over families, on all items and on resamples of them.
+
+    Attributes:
+        method: Its name.
+        seeds: Its seeds.
+        items: Digest of the test texts of each task.
+        observed: Average of each seed, ``(S,)``.
+        averages: Average of each resample of items and seed, ``(W, S)``; NaN where a metric of
+            the resample is undefined.
+    """
+
+    method: str
+    seeds: tuple[int, ...]
+    items: Mapping[str, str]
+    observed: Floats
+    averages: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much higher one method's average is than another's.
+
+    Attributes:
+        mean: The difference on the whole test sets, mean over seeds.
+        low: Lower end of the 95 % interval.
+        high: Upper end.
+        undefined: Resamples left out, since a metric was undefined on them.
+    """
+
+    mean: float
+    low: float
+    high: float
+    undefined: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return self.low > 0 or self.high < 0
+
+
+def resample(method: MethodRuns, resamples: int = RESAMPLES, seed: int = 0) -> Resampled:
+    """Compute a method's average on resamples of the test items.
+
+    The items drawn depend on ``seed`` and on the test texts alone, so methods are paired whatever
+    the order in which they are resampled.
+
+    Args:
+        method: All its runs.
+        resamples: How many.
+        seed: Of the draws.
+
+    Raises:
+        DataError: Predictions are missing, or do not give the score that was reported.
+    """
+    families = method.families
+    items = {task: runs[method.seeds[0]].items for task, runs in method.runs.items()}
+    by_family: dict[str, list[Floats]] = {}
+    for task in sorted(method.runs):
+        scores = np.stack(
+            [_resample_run(method.runs[task][s], resamples, seed) for s in method.seeds], axis=1
+        )
+        by_family.setdefault(families[task], []).append(scores)
+    averages = np.mean([np.mean(tasks, axis=0) for tasks in by_family.values()], axis=0)
+    return Resampled(method.method, method.seeds, items, averages[0], averages[1:])
+
+
+def paired_difference(a: Resampled, b: Resampled, seed: int = 0) -> Difference:
+    """Return how much higher ``a`` scores than ``b``, with a 95 % interval.
+
+    Args:
+        a: A resampled method.
+        b: Another, on the same tasks, with the same resamples and seed.
+        seed: Of the draws of seeds.
+
+    Raises:
+        ValueError: The numbers of resamples differ.
+        DataError: The methods were judged on different items or trained with different seeds, or
+            all resamples are undefined.
+    """
+    if len(a.averages) != len(b.averages):
+        raise ValueError(f"expected equal resamples, got {len(a.averages)}, {len(b.averages)}")
+    if a.items != b.items:
+        tasks = sorted(t for t in {*a.items, *b.items} if a.items.get(t) != b.items.get(t))
+        raise DataError(
+            f"{a.method} and {b.method} were judged on different test items of {', '.join(tasks)}; "
+            "evaluate both again"
+        )
+    if len(a.seeds) > 1 and len(b.seeds) > 1 and a.seeds != b.seeds:
+        raise DataError(
+            f"{a.method} has the seeds {a.seeds} and {b.method} {b.seeds}; run them all"
+        )
+    differences = _over_drawn_seeds(a.averages, seed) - _over_drawn_seeds(b.averages, seed)
+    defined = differences[np.isfinite(differences)]
+    if not len(defined):
+        raise DataError(
+            f"no resample of the test items gives {a.method} and {b.method} a score; "
+            "the test splits are too small to compare methods"
+        )
+    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Difference(
+        mean=float(a.observed.mean() - b.observed.mean()),
+        low=float(low),
+        high=float(high),
+        undefined=len(differences) - len(defined),
+    )
+
+
+def draw_items(items: int, digest: str, resamples: int, seed: int) -> NDArray[np.int64]:
+    """Return how often each item is drawn in each resample, ``(W, N)``.
+
+    Args:
+        items: Number of test items.
+        digest: Hex digest of the test texts: equal digests draw equal items.
+        resamples: How many.
+        seed: Of the draws.
+
+    Example:
+        >>> draw_items(4, "ab", 2, seed=0).sum(axis=1).tolist()
+        [4, 4]
+    """
+    generator = np.random.default_rng([seed, int(digest, 16)])
+    drawn = generator.integers(0, items, size=(resamples, items))
+    drawn += items * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=resamples * items).reshape(resamples, items)
+
+
+def _resample_run(run: Run, resamples: int, seed: int) -> Floats:
+    """Return the main score on all items, then on each resample, ``(1 + W,)``."""
+    gold, predicted = _read_predictions(run)
+    counts = draw_items(len(gold), run.items, resamples, seed)
+    _, metric = MAIN_METRICS[run.family]
+    rows = max(1, BLOCK_CELLS // len(gold))
+    blocks = [
+        metric(gold, predicted, counts[start : start + rows]) for start in range(0, resamples, rows)
+    ]
+    return np.concatenate([[run.score], *blocks])
+
+
+def _read_predictions(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        table = pd.read_parquet(run.predictions, columns=["gold", "predicted"])
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{run.predictions}: no predictions ({error}); evaluate again") from error
+    kind = str if run.family == "classification" else np.float64
+    gold, predicted = (table[column].to_numpy(dtype=kind) for column in ("gold", "predicted"))
+    if not len(gold) or abs(main_metric(run.family, gold, predicted) - run.score) > SAME_SCORE:
+        raise DataError(
+            f"{run.predictions} does not give the {run.main} {run.score} reported for "
+            f"{describe(run)}; evaluate again"
+        )
+    return gold, predicted
+
+
+def _over_drawn_seeds(averages: Floats, seed: int) -> Floats:
+    """Return the mean over as many drawn seeds as there are, ``(W,)``."""
+    resamples, seeds = averages.shape
+    drawn = np.random.default_rng([seed, 0]).integers(0, seeds, size=(resamples, seeds))
+    return np.asarray(np.take_along_axis(averages, drawn, axis=1).mean(axis=1))

@@ -1,0 +1,75 @@
+"""All that is reported of one teacher and one student, ready to be shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from emo.config import Selection
+from emo.report.averages import MethodRuns, method_runs
+from emo.report.runs import TEACHER, UNDISTILLED, Run, pairs_of
+from emo.report.speeds import Speed, speed_of
+
+
+@dataclass(frozen=True, slots=True)
+class PairResults:
+    """Results of one teacher and one student.
+
+    Attributes:
+        teacher: Name of the teacher.
+        student: Name of the student.
+        tasks: Tasks in the order of the study.
+        methods: Runs by method: the teacher, the undistilled student, the methods of the study.
+        teacher_speed: Speed of the teacher.
+        student_speed: Speed of the student; its methods change weights and not the architecture.
+    """
+
+    teacher: str
+    student: str
+    tasks: tuple[str, ...]
+    methods: Mapping[str, MethodRuns]
+    teacher_speed: Speed
+    student_speed: Speed
+
+    @property
+    def distilled(self) -> list[str]:
+        """The methods of the study, in its order."""
+        return [method for method in self.methods if method not in (TEACHER, UNDISTILLED)]
+
+    @property
+    def speed_up(self) -> float | None:
+        """How much faster the student is; None when the two were measured differently."""
+        if self.teacher_speed.conditions != self.student_speed.conditions:
+            return None
+        return self.student_speed.texts_per_second / self.teacher_speed.texts_per_second
+
+    def speed(self, method: str) -> Speed:
+        """Return the speed of the model that a method gives."""
+        return self.teacher_speed if method == TEACHER else self.student_speed
+
+    def label(self, method: str) -> str:
+        """Return the name that a method's row or point bears."""
+        named = {TEACHER: f"{self.teacher} (teacher)", UNDISTILLED: f"{self.student} (undistilled)"}
+        return named.get(method, method)
+
+
+def collect(
+    selection: Selection, runs: Sequence[Run], speeds: Mapping[str, Speed]
+) -> list[PairResults]:
+    """Put runs together by teacher and student.
+
+    Raises:
+        DataError: A run or a speed is missing.
+    """
+    names = (TEACHER, UNDISTILLED, *selection.methods)
+    return [
+        PairResults(
+            teacher=teacher,
+            student=student,
+            tasks=tuple(selection.tasks),
+            methods={
+                name: method_runs(runs, (teacher, student), name, selection.tasks) for name in names
+            },
+            teacher_speed=speed_of(speeds, teacher),
+            student_speed=speed_of(speeds, student),
+        )
+        for teacher, student in pairs_of(runs)
+    ]

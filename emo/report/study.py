@@ -1,0 +1,32 @@
+"""The stage ``emo report``: every file that a finished study is told by."""
+
+from pathlib import Path
+
+from emo.config import Study
+from emo.report.document import write_report
+from emo.report.figure import write_figure
+from emo.report.runs import load_runs
+from emo.report.speeds import load_speeds
+from emo.report.summary import write_summary
+from emo.runs import study_runs
+
+
+def report_study(study: Study, out: Path) -> None:
+    """Write ``summary.csv``, ``report.md`` and the figure of a study.
+
+    Args:
+        study: The study, all of whose runs are finished.
+        out: Folder to write into.
+
+    Raises:
+        DataError: A score, prediction or speed is missing or damaged.
+    """
+    chosen = study.study
+    runs = load_runs([run.entry() for run in study_runs(study)])
+    models = [*chosen.teachers, *chosen.students]
+    speeds = load_speeds({model: Path(f"results/speed/{model}.json") for model in models})
+    reports = {task: Path(f"resources/tasks/{task}/report.json") for task in chosen.tasks}
+    write_summary(runs, out / "summary.csv")
+    write_report(study, runs, speeds, reports, out / "report.md")
+    figure = out / "figures" / "score_speed"
+    write_figure(study, runs, speeds, figure.with_suffix(".png"), figure.with_suffix(".svg"))

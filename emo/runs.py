@@ -1,0 +1,105 @@
+"""Every run of a study and where its files are, for the rules and the report alike."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from emo.config import Family, Study
+
+REFERENCE_SEED = 0
+"""Reference rows are not trained, so they have no seed of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What tells one run from another; ``method`` may be ``teacher`` or ``undistilled``.
+
+    >>> RunKey("me5-small", "minilm", "trec", "emo", seed=1).name
+    'emo trec seed1'
+    """
+
+    teacher: str
+    student: str
+    task: str
+    method: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """A short name for lists, without teacher and student."""
+        return f"{self.method} {self.task} seed{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run with its files.
+
+    Attributes:
+        key: Which run.
+        family: Family of its task.
+        folder: Folder of ``scores.json`` and ``predictions.parquet``.
+    """
+
+    key: RunKey
+    family: Family
+    folder: str
+
+    @property
+    def files(self) -> list[str]:
+        """The files that evaluating makes."""
+        return [f"{self.folder}/scores.json", f"{self.folder}/predictions.parquet"]
+
+    def entry(self) -> dict[str, Any]:
+        """Return the run as the report reads it."""
+        scores, predictions = self.files
+        return asdict(self.key) | {
+            "family": self.family,
+            "scores": scores,
+            "predictions": predictions,
+        }
+
+
+def study_runs(study: Study) -> list[PlannedRun]:
+    """Return every run of a study: per teacher, student and task the references, then methods."""
+    runs = []
+    for teacher in study.study.teachers:
+        for student in study.study.students:
+            for task in study.study.tasks:
+                runs += _task_runs(study, teacher, student, task)
+    return runs
+
+
+def reference_runs(study: Study, model: str, task: str) -> list[RunKey]:
+    """Return the reference runs that one evaluation of an untrained model stands for."""
+    folder = reference_folder(model, task)
+    return [run.key for run in study_runs(study) if run.folder == folder]
+
+
+def training_runs(
+    study: Study, teacher: str, student: str, texts: str, method: str, seed: int
+) -> list[RunKey]:
+    """Return the runs that one training serves: those of every chosen task on its text set."""
+    tasks = [task for task in study.study.tasks if study.tasks[task].texts == texts]
+    return [RunKey(teacher, student, task, method, seed) for task in tasks]
+
+
+def reference_folder(model: str, task: str) -> str:
+    """Return the folder of an untrained model's scores."""
+    return f"results/reference/{model}/{task}"
+
+
+def _task_runs(study: Study, teacher: str, student: str, task: str) -> list[PlannedRun]:
+    family = study.tasks[task].family
+    references = {"teacher": teacher, "undistilled": student}
+    runs = [
+        PlannedRun(
+            RunKey(teacher, student, task, method, REFERENCE_SEED),
+            family,
+            reference_folder(model, task),
+        )
+        for method, model in references.items()
+    ]
+    for method in study.study.methods:
+        for seed in study.study.seeds:
+            folder = f"results/{teacher}/{student}/{task}/{method}/seed{seed}"
+            runs.append(PlannedRun(RunKey(teacher, student, task, method, seed), family, folder))
+    return runs

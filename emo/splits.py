@@ -1,0 +1,66 @@
+"""Split one file of labelled rows by the digest of the text, the same on every machine."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from emo.config import HashSplits
+from emo.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctRows:
+    """Rows of which no two have the same texts.
+
+    Attributes:
+        table: The rows, in file order, texts without surrounding whitespace.
+        duplicates: Rows left out that repeat an earlier row's texts and label.
+        two_labels: Rows left out because their texts occur with different labels.
+    """
+
+    table: pd.DataFrame
+    duplicates: int
+    two_labels: int
+
+
+def distinct_rows(table: pd.DataFrame, texts: Sequence[str], label: str) -> DistinctRows:
+    """Drop repeated rows, and all rows whose texts contradict each other in the label.
+
+    >>> table = pd.DataFrame({"text": ["a", "a ", "b", "b"], "label": ["x", "x", "x", "y"]})
+    >>> distinct_rows(table, ["text"], "label")
+    DistinctRows(table=  text label
+    0    a     x, duplicates=1, two_labels=2)
+    """
+    stripped = table.assign(**{text: table[text].str.strip() for text in texts})
+    once = stripped.drop_duplicates([*texts, label])
+    agreeing = once[~once.duplicated(list(texts), keep=False)]
+    return DistinctRows(
+        agreeing.reset_index(drop=True), len(table) - len(once), len(once) - len(agreeing)
+    )
+
+
+def hash_splits(
+    table: pd.DataFrame, texts: Sequence[str], sizes: HashSplits, name: str
+) -> Mapping[str, pd.DataFrame]:
+    """Split rows: test has the smallest SHA-256 digests of the text, validation the next.
+
+    The two texts of a pair are joined by a tab. Rows keep the order of the file.
+
+    Raises:
+        DataError: No row would be left for training; the message has ``name`` and both numbers.
+    """
+    held_out = sizes.test + sizes.validation
+    if len(table) <= held_out:
+        raise DataError(
+            f"{name}: {len(table)} different usable rows are too few for {sizes.test} test and "
+            f"{sizes.validation} validation rows and some to train on; lower `splits.hash`"
+        )
+    keys = table[list(texts)].agg("\t".join, axis="columns")
+    rank = keys.map(lambda key: hashlib.sha256(key.encode()).hexdigest()).rank(method="first")
+    return {
+        "train": table[rank > held_out].reset_index(drop=True),
+        "validation": table[(rank > sizes.test) & (rank <= held_out)].reset_index(drop=True),
+        "test": table[rank <= sizes.test].reset_index(drop=True),
+    }

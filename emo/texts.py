@@ -1,0 +1,94 @@
+"""Gather the unlabelled texts that students are trained on from the train texts of tasks."""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from emo.errors import DataError
+from emo.leakage import normalised, normalised_set
+from emo.outputs import atomic_file, write_json
+from emo.tasks import TEXT_COLUMNS, load_split
+
+logger = logging.getLogger(__name__)
+
+_TEXTS = {column for columns in TEXT_COLUMNS.values() for column in columns}
+
+
+@dataclass(frozen=True, slots=True)
+class TextsReport:
+    """What became of the texts of a set.
+
+    Attributes:
+        tasks: Texts that each task gave, before anything is left out.
+        duplicates: Texts left out because an earlier one is the same.
+        leaked: Texts left out because a test split of the study holds them.
+        texts: Texts in the set.
+    """
+
+    tasks: dict[str, int]
+    duplicates: int
+    leaked: int
+    texts: int
+
+
+def build_texts(
+    task_folders: Sequence[Path], test_folders: Sequence[Path], out: Path
+) -> TextsReport:
+    """Unite the train texts of tasks, without repeats and without any test text of the study.
+
+    A set of several tasks needs more care than a task alone: what one task trains on, another may
+    test on. Texts are compared in normalised form.
+
+    Args:
+        task_folders: Prepared tasks whose texts are used, in this order.
+        test_folders: Every prepared task whose test split must stay unseen.
+        out: Parquet file with ``text`` and ``key``, the hex SHA-256 of the text in UTF-8; the
+            report is written beside it as JSON.
+
+    Raises:
+        DataError: A task folder is not complete, or no text is left.
+    """
+    given = {folder.name: _task_texts(folder) for folder in task_folders}
+    united = list(dict.fromkeys(text for texts in given.values() for text in texts))
+    tested: set[str] = set()
+    for folder in test_folders:
+        table = load_split(folder, "test")
+        for column in _TEXTS.intersection(table.columns):
+            tested |= normalised_set(table[column])
+    kept = [text for text in united if normalised(text) not in tested]
+    if not kept:
+        raise DataError(f"{out}: no text is left of {len(united)}; all are test texts")
+    report = TextsReport(
+        tasks={name: len(texts) for name, texts in given.items()},
+        duplicates=sum(map(len, given.values())) - len(united),
+        leaked=len(united) - len(kept),
+        texts=len(kept),
+    )
+    keys = [hashlib.sha256(text.encode()).hexdigest() for text in kept]
+    with atomic_file(out) as temporary:
+        pd.DataFrame({"text": kept, "key": keys}, dtype="str").to_parquet(temporary, index=False)
+    write_json(out.with_suffix(".json"), asdict(report))
+    logger.info("%s: %d texts, %d left out as test texts", out, report.texts, report.leaked)
+    return report
+
+
+def load_texts(path: Path) -> pd.DataFrame:
+    """Load a text set: columns ``text`` and ``key``, one row a text.
+
+    Raises:
+        DataError: The file is missing.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} is missing; build the text set first")
+    return pd.read_parquet(path)
+
+
+def _task_texts(folder: Path) -> list[str]:
+    path = folder / "texts.parquet"
+    if not path.is_file():
+        raise DataError(f"{path} is missing; prepare the task first")
+    return [str(text) for text in pd.read_parquet(path)["text"]]

@@ -1,0 +1,41 @@
+"""Evaluate a model and add the scores to its tracked runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from emo.config import Family
+from emo.evaluate import evaluate
+from emo.outputs import read_json
+from emo.runs import RunKey
+from emo.tracking import RunGroup
+
+
+def evaluate_and_track(
+    model: Path, task_folder: Path, family: Family, out: Path, runs: Sequence[RunKey]
+) -> None:
+    """Score a model on a task, write the files, then show them in the runs they belong to.
+
+    A trained model's run goes on under the identity of its training; a reference model has none,
+    so its run is identified by the model itself.
+
+    Args:
+        model: SentenceTransformer folder.
+        task_folder: Prepared task.
+        family: Its family.
+        out: Folder of the results.
+        runs: Tracked runs; none leaves the evaluation untracked.
+    """
+    evaluate(model, task_folder, task_folder.name, family, out)
+    if not runs:
+        return
+    scores = read_json(out / "scores.json")
+    training = model.resolve().parent / "training.json"
+    if training.is_file():
+        record = read_json(training)
+        identity, config = record["identity"], record["settings"]
+    else:
+        config = read_json(model / "model.json")
+        identity = config["weights_sha256"][:16]
+    with RunGroup(runs, identity, {}, config) as group:
+        for key in runs:
+            group.log_scores(key, scores["metrics"])

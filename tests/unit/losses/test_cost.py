@@ -1,0 +1,121 @@
+"""Costs between student and teacher tokens."""
+
+import pytest
+import torch
+from scipy.spatial.distance import cdist
+from torch.autograd import gradcheck
+
+from emo.losses import attention_cost, cosine_cost
+
+
+def states(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+@pytest.fixture
+def batch():
+    student_mask = torch.arange(4)[None, :] < torch.tensor([[4], [2]])
+    teacher_mask = torch.arange(5)[None, :] < torch.tensor([[3], [5]])
+    return states(2, 4, 6, seed=1), states(2, 5, 6, seed=2), student_mask, teacher_mask
+
+
+def costs(student, teacher, student_mask, teacher_mask):
+    return (
+        cosine_cost(student, teacher, student_mask, teacher_mask, centre=False),
+        cosine_cost(student, teacher, student_mask, teacher_mask, centre=True),
+        attention_cost(student, teacher, student_mask, teacher_mask),
+    )
+
+
+def test_cosine_equals_scipy(batch):
+    student, teacher, student_mask, teacher_mask = batch
+    cost = cosine_cost(*batch, centre=False)
+    assert cost[0, :4, :3].numpy() == pytest.approx(cdist(student[0], teacher[0, :3], "cosine"))
+    cost = cosine_cost(*batch)
+    student = student - student[student_mask].mean(dim=0)
+    teacher = teacher - teacher[teacher_mask].mean(dim=0)
+    assert cost[1, :2].numpy() == pytest.approx(cdist(student[1, :2], teacher[1], "cosine"))
+
+
+def test_given_centres_take_the_batch_out_of_the_cost(batch):
+    centres = {"student_centre": states(6, seed=3), "teacher_centre": states(6, seed=4)}
+    together = cosine_cost(*batch, **centres)
+    for text in (0, 1):
+        alone = cosine_cost(*(tensor[text : text + 1] for tensor in batch), **centres)
+        torch.testing.assert_close(together[text : text + 1], alone)
+
+
+def test_attention_equals_the_published_form(batch):
+    student, teacher, _, _ = batch
+    expected = 1 - (student[0] @ teacher[0, :3].T / 6**0.5).softmax(dim=1)
+    torch.testing.assert_close(attention_cost(*batch)[0, :, :3], expected)
+
+
+def test_padding_is_zero_and_never_read(batch):
+    student, teacher, student_mask, teacher_mask = batch
+    valid = student_mask[:, :, None] & teacher_mask[:, None, :]
+    clean = costs(*batch)
+    student = student.masked_fill(~student_mask[:, :, None], torch.nan).requires_grad_()
+    teacher = teacher.masked_fill(~teacher_mask[:, :, None], torch.nan).requires_grad_()
+    for spoilt, expected in zip(
+        costs(student, teacher, student_mask, teacher_mask), clean, strict=True
+    ):
+        torch.testing.assert_close(spoilt, expected)
+        assert spoilt[~valid].eq(0).all()
+        for gradient in torch.autograd.grad(spoilt.square().sum(), (student, teacher)):
+            assert gradient.isfinite().all()
+
+
+def test_equal_states_cost_nothing_on_the_diagonal(batch):
+    student, _, student_mask, _ = batch
+    cost = cosine_cost(student, student, student_mask, student_mask)
+    assert cost.diagonal(dim1=1, dim2=2).abs().max() < 1e-12
+
+
+def test_zero_states_and_empty_texts_are_finite():
+    student = torch.zeros(1, 3, 4, requires_grad=True)
+    teacher = torch.zeros(1, 2, 4)
+    for mask in (torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2, dtype=torch.bool)):
+        for cost in costs(student, teacher, torch.ones(1, 3, dtype=torch.bool), mask):
+            (gradient,) = torch.autograd.grad(cost.sum(), student)
+            assert cost.isfinite().all()
+            assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("form", [0, 1, 2])
+def test_gradients(batch, form):
+    student, teacher, student_mask, teacher_mask = batch
+    inputs = (student.requires_grad_(), teacher.requires_grad_())
+    assert gradcheck(lambda s, t: costs(s, t, student_mask, teacher_mask)[form], inputs)
+    cost = costs(*inputs, student_mask, teacher_mask)[form]
+    for gradient in torch.autograd.grad(cost.square().sum(), inputs):
+        assert gradient.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_and_autocast_are_finite(batch, dtype):
+    student, teacher, student_mask, teacher_mask = batch
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        halves = costs(
+            (200 * student).to(dtype), (200 * teacher).to(dtype), student_mask, teacher_mask
+        )
+    for cost in halves:
+        assert cost.dtype == torch.float32
+        assert cost.isfinite().all()
+
+
+def test_wrong_inputs_are_named(batch):
+    student, teacher, student_mask, teacher_mask = batch
+    with pytest.raises(
+        ValueError, match=r"teacher has shape \(2, 5, 4\), expected \(B=2, R=5, D=6\)"
+    ):
+        cosine_cost(student, teacher[..., :4], student_mask, teacher_mask)
+    with pytest.raises(ValueError, match=r"projected_teacher has shape \(2, 5, 4\)"):
+        attention_cost(student, teacher[..., :4], student_mask, teacher_mask)
+    with pytest.raises(ValueError, match=r"teacher_mask has shape \(2, 4\)"):
+        attention_cost(student, teacher, student_mask, student_mask)
+    with pytest.raises(ValueError, match=r"student_centre has shape \(5,\), expected \(D=6\)"):
+        cosine_cost(*batch, student_centre=torch.zeros(5))
+    with pytest.raises(ValueError, match="need centre=True, got centre=False"):
+        cosine_cost(*batch, centre=False, teacher_centre=torch.zeros(6))

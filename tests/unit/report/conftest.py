@@ -1,0 +1,166 @@
+"""A finished study of made-up predictions."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from emo.config import parse_study
+from emo.report import load_runs, load_speeds
+from emo.weighted_metrics import MAIN_METRICS, main_metric
+
+FAMILIES = {"trec": "classification", "stsb": "sts", "sick": "sts", "stsb-pairs": "pairs"}
+# Tasks on the same sentences have the same digest.
+ITEMS = {"trec": "aa", "stsb": "bb", "sick": "cc", "stsb-pairs": "bb"}
+NOISE = {"teacher": 0.3, "undistilled": 1.6, "emo": 0.6, "pooled": 0.62}
+PARAMETERS = {"teacher": 118_000_000, "undistilled": 17_400_000}
+SIZES = {"trec": 80, "stsb": 90, "sick": 70, "stsb-pairs": 90}
+
+
+@dataclass(frozen=True)
+class FakeStudy:
+    study: object
+    folder: Path
+    manifest: list
+    speed_paths: dict
+    task_reports: dict
+
+    @property
+    def runs(self):
+        return load_runs(self.manifest)
+
+    @property
+    def speeds(self):
+        return load_speeds(self.speed_paths)
+
+    def path(self, method, task, seed=0):
+        return self.folder / method / task / str(seed)
+
+
+def make_study(folder, seeds=(1, 2)):
+    manifest = [
+        write_run(folder / method / task / str(seed), task, method, seed)
+        for method in NOISE
+        for task in FAMILIES
+        for seed in (seeds if method in ("emo", "pooled") else (0,))
+    ]
+    speeds = {"e5": 80.0, "minilm": 640.0}
+    for name, speed in speeds.items():
+        write(folder / f"{name}.json", speed_record(speed))
+    for task in FAMILIES:
+        write(folder / f"{task}.json", task_report())
+    return FakeStudy(
+        study=parse_study(config(seeds)),
+        folder=folder,
+        manifest=manifest,
+        speed_paths={name: folder / f"{name}.json" for name in speeds},
+        task_reports={task: folder / f"{task}.json" for task in FAMILIES},
+    )
+
+
+def write_run(folder, task, method, seed):
+    """Write predictions that are the gold values and noise, and the scores that follow."""
+    family = FAMILIES[task]
+    gold, predicted = noisy(task, family, NOISE[method], len(method) * 100 + seed)
+    name, _ = MAIN_METRICS[family]
+    score = main_metric(family, gold, predicted)
+    folder.mkdir(parents=True)
+    table = pd.DataFrame({"row": np.arange(len(gold)) + 1, "gold": gold, "predicted": predicted})
+    table.to_parquet(folder / "predictions.parquet", index=False)
+    record = {
+        "task": task,
+        "family": family,
+        "metrics": {name: score, "also": 0.25},
+        "main": name,
+        "model": {"parameters": PARAMETERS.get(method, 17_400_000)},
+        "test_sha256": ITEMS[task],
+    }
+    write(folder / "scores.json", record)
+    return {
+        "teacher": "e5",
+        "student": "minilm",
+        "task": task,
+        "family": family,
+        "method": method,
+        "seed": seed,
+        "scores": folder / "scores.json",
+        "predictions": folder / "predictions.parquet",
+    }
+
+
+def noisy(task, family, noise, seed):
+    fixed, own = np.random.default_rng(sum(map(ord, task))), np.random.default_rng(seed)
+    levels = fixed.integers(0, 4, size=SIZES[task])
+    blurred = levels + noise * own.normal(size=len(levels))
+    if family == "classification":
+        names = np.array(["a", "b", "c", "d"])
+        return names[levels], names[np.clip(np.round(blurred), 0, 3).astype(int)]
+    return (levels >= 2).astype(int) if family == "pairs" else levels.astype(float), blurred / 10
+
+
+def speed_record(speed, device="cpu"):
+    return {
+        "texts_per_second": speed,
+        "texts": 512,
+        "batch_size": 32,
+        "device": device,
+        "threads": 2,
+        "processors": 4,
+    }
+
+
+def task_report():
+    return {
+        "sizes": {"train": 500, "validation": 60, "test": 80},
+        "leaked": {"train": 11, "validation": 3},
+        "leaked_sentences": 9,
+        "duplicates": 2,
+        "two_labels": 1,
+        "unusable": {"train": [4, 5], "test": []},
+    }
+
+
+def config(seeds):
+    model = {"source": {"path": "models/x"}}
+    tasks = {
+        name: {
+            "family": family,
+            "texts": "all",
+            "source": {"path": "data"},
+            "splits": {"hash": {"test": 5, "validation": 5}},
+        }
+        for name, family in FAMILIES.items()
+    }
+    return {
+        "study": {
+            "teachers": ["e5"],
+            "students": ["minilm"],
+            "tasks": list(FAMILIES),
+            "methods": ["pooled", "emo"],
+            "seeds": list(seeds),
+            "compare": {"method": "emo", "baseline": "pooled"},
+        },
+        "teachers": {"e5": model},
+        "students": {"minilm": model},
+        "tasks": tasks,
+        "texts": {"all": {"tasks": ["trec"]}},
+        "methods": {"pooled": {"form": "pooled"}, "emo": {"form": "emo"}},
+        "training": {"steps": 400, "batch_size": 64, "learning_rate": 1.0e-4},
+    }
+
+
+def write(path, value):
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return make_study(tmp_path)
+
+
+@pytest.fixture
+def fake_of_one_seed(tmp_path):
+    return make_study(tmp_path, seeds=(3,))

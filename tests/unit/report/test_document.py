@@ -1,0 +1,118 @@
+import dataclasses
+import json
+import re
+
+import pytest
+
+from emo.errors import DataError
+from emo.report import Difference, write_report
+from emo.report.document import difference_sentence
+
+
+def written(fake, **changes):
+    arguments = {
+        "study": fake.study,
+        "runs": fake.runs,
+        "speeds": fake.speeds,
+        "task_reports": fake.task_reports,
+        **changes,
+    }
+    out = fake.folder / "report.md"
+    write_report(**arguments, out=out)
+    return out.read_text(encoding="utf-8")
+
+
+def cells(report, start):
+    line = next(line for line in report.splitlines() if line.startswith(f"| {start}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_rows_are_teacher_undistilled_and_methods_in_config_order(fake):
+    report = written(fake)
+    models = re.findall(r"^\| (\S+(?: \(\w+\))?) \| \d", report, flags=re.MULTILINE)
+    assert models[:4] == ["e5 (teacher)", "minilm (undistilled)", "pooled", "emo"]
+
+
+def test_a_row_holds_scores_spread_cost_and_speed(fake):
+    report = written(fake)
+    header = cells(report, "model")
+    assert header[1:5] == [
+        "trec (macro-F1)",
+        "stsb (Spearman)",
+        "sick (Spearman)",
+        "stsb-pairs (average precision)",
+    ]
+    emo, teacher = cells(report, "emo"), cells(report, "e5 (teacher)")
+    scores = [run.score for run in fake.runs if (run.method, run.task) == ("emo", "trec")]
+    assert emo[1].startswith(f"{50 * sum(scores):.1f} ± ")
+    assert re.fullmatch(r"\d+\.\d ± \d+\.\d", emo[5])
+    assert re.fullmatch(r"\d+\.\d", teacher[5])
+    kept = 100 * float(emo[5].split()[0]) / float(teacher[5])
+    assert float(emo[6]) == pytest.approx(kept, abs=0.2)  # from rounded averages
+    assert emo[7:] == ["17.4", "640", "8.0", "400 x 64"]
+    assert teacher[6:] == ["100.0", "118.0", "80", "1.0", "-"]
+    assert cells(report, "minilm (undistilled)")[7:] == ["17.4", "640", "8.0", "-"]
+
+
+def test_the_asked_comparison_comes_first_and_every_method_meets_the_undistilled(fake):
+    lines = [line for line in written(fake).splitlines() if line.startswith("- **")]
+    assert [re.match(r"- \*\*(.*)\*\*", line)[1] for line in lines] == [
+        "emo - pooled",
+        "pooled - undistilled",
+        "emo - undistilled",
+    ]
+    assert lines[1].endswith("pooled is better.")
+    assert "no significant difference" in lines[0]
+
+
+def test_seeds_are_told(fake):
+    report = written(fake)
+    assert "mean ± standard deviation over the seeds 1, 2." in report
+
+
+def test_one_seed_says_so(fake_of_one_seed):
+    report = written(fake_of_one_seed)
+    assert "trained with one seed (3)" in report
+    assert "±" not in report
+
+
+def test_counts_of_tasks_are_told(fake):
+    report = written(fake)
+    counts = report[report.index("## Test items") :]
+    assert cells(counts, "trec")[1:] == ["500", "60", "80", "11", "3", "9", "2", "1", "2"]
+    assert "## Test items" not in written(fake, task_reports={})
+
+
+def test_speeds_that_do_not_compare_give_no_speed_up(fake):
+    speeds = fake.speeds
+    speeds["minilm"] = dataclasses.replace(speeds["minilm"], device="cuda")
+    report = written(fake, speeds=speeds)
+    assert cells(report, "emo")[9] == "-"
+    assert "the student's with 512 texts in batches of 32, device cuda" in report
+
+
+def test_the_report_is_the_same_twice(fake):
+    assert written(fake) == written(fake)
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"),
+    [
+        (Difference(0.01, 0.001, 0.02, 0), "emo is better."),
+        (Difference(-0.01, -0.02, -0.001, 0), "emo is worse."),
+        (Difference(0.01, 0.0, 0.02, 0), "no significant difference."),
+        (Difference(0.0, -0.1, 0.1, 7), "difference. 7 resamples without a defined score"),
+    ],
+)
+def test_verdicts(difference, verdict):
+    assert verdict in difference_sentence("emo", "pooled", difference)
+
+
+def test_missing_pieces_are_named(fake):
+    with pytest.raises(DataError, match="the speed of e5 was not measured"):
+        written(fake, speeds={})
+    (fake.folder / "trec.json").write_text(json.dumps({"sizes": {}}))
+    with pytest.raises(DataError, match=r"trec\.json is no task report .*prepare trec again"):
+        written(fake)
+    with pytest.raises(DataError, match="there is no run of pooled"):
+        written(fake, runs=[run for run in fake.runs if run.method != "pooled"])

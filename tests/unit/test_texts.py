@@ -1,0 +1,56 @@
+import hashlib
+import json
+
+import pandas as pd
+import pytest
+
+from emo.errors import DataError
+from emo.texts import build_texts, load_texts
+
+
+@pytest.fixture
+def task(tmp_path):
+    def write(name, texts, test):
+        folder = tmp_path / name
+        folder.mkdir()
+        pd.DataFrame({"text": texts}, dtype="str").to_parquet(folder / "texts.parquet")
+        pd.DataFrame(test).to_parquet(folder / "test.parquet")
+        return folder
+
+    return write
+
+
+def test_texts_are_united_in_order_without_repeats_and_test_texts(task, tmp_path):
+    sts = task(
+        "sts",
+        ["b", "a", "Seen in TREC?", "!"],
+        {"sentence1": ["q"], "sentence2": ["Seen in pairs"], "score": [1.0]},
+    )
+    trec = task("trec", ["a", "c", "seen, in pairs"], {"text": ["seen in trec"], "label": ["c"]})
+    out = tmp_path / "texts" / "all.parquet"
+    report = build_texts([sts, trec], [trec, sts], out)
+    texts = load_texts(out)
+    assert list(texts["text"]) == ["b", "a", "!", "c"]
+    assert list(texts["key"]) == [hashlib.sha256(t.encode()).hexdigest() for t in texts["text"]]
+    assert (report.duplicates, report.leaked, report.texts) == (1, 2, 4)
+    written = json.loads((tmp_path / "texts" / "all.json").read_text("utf-8"))
+    assert written["tasks"] == report.tasks == {"sts": 4, "trec": 3}
+
+
+def test_a_label_is_not_taken_for_a_test_text(task, tmp_path):
+    """The label column of a test split holds words too, such as `abbreviation`."""
+    trec = task("trec", ["c"], {"text": ["x"], "label": ["c"]})
+    assert build_texts([trec], [trec], tmp_path / "t.parquet").texts == 1
+
+
+def test_nothing_left_is_an_error(task, tmp_path):
+    trec = task("trec", ["X!"], {"text": ["x"], "label": ["c"]})
+    with pytest.raises(DataError, match=r"t\.parquet: no text is left of 1"):
+        build_texts([trec], [trec], tmp_path / "t.parquet")
+
+
+def test_missing_inputs_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"texts\.parquet is missing; prepare the task first"):
+        build_texts([tmp_path], [], tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"t\.parquet is missing; build the text set first"):
+        load_texts(tmp_path / "t.parquet")

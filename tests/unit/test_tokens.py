@@ -1,0 +1,102 @@
+"""Texts become tokens exactly as the models read them, each with its mark."""
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from emo.errors import ConfigError
+from emo.tokens import TextTokenizer
+
+WORDS = ["▁", "▁he", "▁hello", "llo", "▁query:", "▁world", "y:w", *"abcdefghijklmnopqrstuvwxyz:"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    pieces = [("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0)]
+    pieces += [(word, -8.0 if len(word) == 1 else -4.0) for word in WORDS]
+    backend = Tokenizer(models.Unigram(pieces, 0, False))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def strings(tokenizer, tokenized):
+    return tokenizer.convert_ids_to_tokens(list(tokenized.input_ids))
+
+
+def test_spans_count_from_the_text_without_prompt_or_space(tokenizer):
+    tokenized = TextTokenizer(tokenizer, "query: ")(["hello world"])[0]
+    assert strings(tokenizer, tokenized) == ["<s>", "▁query:", "▁hello", "▁world", "</s>"]
+    assert tokenized.prompt == (False, True, False, False, False)
+    assert tokenized.special == (True, False, False, False, True)
+    assert tokenized.spans == ((0, 0), (0, 0), (0, 5), (6, 11), (0, 0))
+
+
+def test_token_across_the_seam_is_text(tokenizer):
+    """Pitfall 28: a token at the prompt's end is kept once, with its share of the text."""
+    tokenized = TextTokenizer(tokenizer, "aay")([":w"])[0]
+    assert strings(tokenizer, tokenized) == ["<s>", "▁", "a", "a", "y:w", "</s>"]
+    assert tokenized.prompt == (False, True, True, True, False, False)
+    assert tokenized.spans[4] == (0, 2)
+
+
+def test_literal_specials_are_text(tokenizer):
+    """Pitfall 33: the id is the special's, the mask is not."""
+    tokenized = TextTokenizer(tokenizer)(["a <s> b"])[0]
+    assert tokenized.input_ids.count(1) == 2
+    assert tokenized.special == (True, *[False] * (len(tokenized.special) - 2), True)
+    assert (2, 5) in tokenized.spans
+
+
+def test_only_space_has_an_empty_span(tokenizer):
+    tokenized = TextTokenizer(tokenizer)([" "])[0]
+    assert tokenized.spans == ((0, 0), (1, 1), (0, 0))
+    assert not any(tokenized.prompt)
+
+
+@pytest.mark.parametrize("prompt", ["", "query: "])
+@pytest.mark.parametrize("max_length", [4, 512])
+def test_ids_equal_the_tokenizer_on_prompt_and_text(tokenizer, prompt, max_length):
+    texts = ["hello world hello", "", " hello ", "<s> zebra"]
+    read = TextTokenizer(tokenizer, prompt, max_length)(texts)
+    for text, tokenized in zip(texts, read, strict=True):
+        alone = tokenizer(prompt + text, truncation=True, max_length=max_length)
+        assert list(tokenized.input_ids) == alone["input_ids"]
+        assert len(tokenized.input_ids) == len(tokenized.spans) == len(tokenized.prompt)
+
+
+def test_stored_padding_and_truncation_are_ignored(tokenizer):
+    tokenizer.backend_tokenizer.enable_padding(length=30)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    assert len(TextTokenizer(tokenizer)(["hello world"])[0].input_ids) == 4
+
+
+def test_no_texts(tokenizer):
+    assert TextTokenizer(tokenizer)([]) == []
+
+
+def test_prompt_without_room_for_text_is_refused(tokenizer):
+    """Pitfall 29: a prompt must never push out the whole text."""
+    with pytest.raises(ConfigError, match="take 3 tokens of max_length 3"):
+        TextTokenizer(tokenizer, "query:", max_length=3)
+
+
+def test_slow_tokenizer_is_refused(tokenizer, monkeypatch):
+    monkeypatch.setattr(type(tokenizer), "is_fast", False)
+    with pytest.raises(ConfigError, match="tokenizer.json"):
+        TextTokenizer(tokenizer)
+
+
+def test_surface_has_no_marks(tokenizer):
+    marked = tokenizer.convert_tokens_to_ids(["▁hello", "llo", "▁", "<s>"])
+    assert [TextTokenizer(tokenizer).surface(token) for token in marked] == [
+        "hello",
+        "llo",
+        "",
+        "<s>",
+    ]

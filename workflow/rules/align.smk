@@ -1,0 +1,29 @@
+# Requires: a text set, both prepared models.
+# Makes: results/{teacher}/{student}/alignment/{texts}/{alignment}.parquet
+
+
+rule align:
+    """Map teacher tokens to student tokens by least edit distance."""
+    input:
+        texts="resources/texts/{texts}.parquet",
+        teacher="resources/models/{teacher}",
+        student="resources/models/{student}",
+    output:
+        "results/{teacher}/{student}/alignment/{texts}/{alignment}.parquet",
+    log:
+        "logs/align/{teacher}/{student}/{texts}/{alignment}.log",
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        code=code_version("emo.alignment.stage"),
+    message:
+        "Align {wildcards.teacher} with {wildcards.student} on {wildcards.texts}: {wildcards.alignment}"
+    shell:
+        """
+        python -m emo align {input.texts} \
+            --teacher {input.teacher} \
+            --student {input.student} \
+            --method {wildcards.alignment} \
+            --out {output} \
+            --log {log}
+        """

@@ -1,0 +1,190 @@
+# What the rules share: the study, the code version of each stage, and the functions that
+# say which files and settings a job gets. Values that change results reach a job through
+# params, so that Snakemake runs it again when they change.
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from emo.config import parse_study
+from emo.errors import EmoError
+from emo.provenance import code_version
+from emo.requests import request_from_name, signal_request
+from emo.runs import reference_runs, study_runs, training_runs
+from emo.sources import location, slug
+from emo.stale_lock import clear_stale_lock
+from snakemake.exceptions import WorkflowError
+
+
+# An unactivated .venv/bin/snakemake has another python on PATH, or none.
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+)
+
+try:
+    study = parse_study(config)
+except EmoError as error:
+    raise WorkflowError(f"config.yaml:\n{error}") from None
+
+if workflow.is_main_process:
+    clear_stale_lock(Path.cwd())
+
+SOURCES = {
+    slug(part.source): part.source
+    for part in [*study.models().values(), *study.tasks.values()]
+    if slug(part.source)
+}
+
+
+wildcard_constraints:
+    teacher="|".join(study.teachers),
+    student="|".join(study.students),
+    model="|".join(study.models()),
+    task="|".join(study.tasks),
+    texts="|".join(study.texts),
+    method="|".join(study.methods),
+    alignment="mined|mined-types|mined-masses",
+    request=r"emo(-paper)?-k\d+(-m\d+)?",
+    seed=r"\d+",
+
+
+def as_json(value):
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def source_settings(wildcards):
+    return as_json(SOURCES[wildcards.source].model_dump(mode="json"))
+
+
+def source_path(source):
+    """A local path where it lies, else the folder that rule fetch makes."""
+    folder = Path("resources/sources") / (slug(source) or "")
+    return str(location(source, folder))
+
+
+def model_source(wildcards):
+    return source_path(study.models()[wildcards.model].source)
+
+
+def model_settings(wildcards):
+    return as_json(study.models()[wildcards.model].model_dump(mode="json"))
+
+
+def task_source(wildcards):
+    return source_path(study.tasks[wildcards.task].source)
+
+
+def task_settings(wildcards):
+    return as_json(study.tasks[wildcards.task].model_dump(mode="json"))
+
+
+def task_family(wildcards):
+    return study.tasks[wildcards.task].family
+
+
+def texts_tasks(wildcards):
+    tasks = study.texts[wildcards.texts].tasks
+    return [f"resources/tasks/{task}" for task in tasks]
+
+
+def unseen_tasks(wildcards):
+    return [f"resources/tasks/{task}" for task in sorted(study.study.tasks)]
+
+
+def teacher_dtype(wildcards):
+    return study.teachers[wildcards.teacher].dtype
+
+
+def rows_alignment(wildcards):
+    name = request_from_name(wildcards.request).alignment
+    return (
+        f"results/{wildcards.teacher}/{wildcards.student}/alignment/"
+        f"{wildcards.texts}/{name}.parquet"
+    )
+
+
+def method_request(wildcards):
+    family = study.text_family(wildcards.texts)
+    return signal_request(study.methods[wildcards.method], family)
+
+
+def distil_signals(wildcards):
+    """The map and the rows that a method asks for; none for a method that asks for none."""
+    request = method_request(wildcards)
+    folder = f"results/{wildcards.teacher}/{wildcards.student}"
+    files = {}
+    if request.alignment:
+        files["alignment"] = (
+            f"{folder}/alignment/{wildcards.texts}/{request.alignment}.parquet"
+        )
+    if request.rows:
+        files["rows"] = f"{folder}/rows/{wildcards.texts}/{request.rows.name}"
+    return files
+
+
+def distil_options(wildcards, input):
+    """The same files as options of the command."""
+    return [f"--{name}={path}" for name, path in distil_signals(wildcards).items()]
+
+
+def distil_settings(wildcards):
+    request = method_request(wildcards)
+    return as_json(
+        {
+            "method": study.methods[wildcards.method].model_dump(mode="json"),
+            "training": study.training.model_dump(mode="json"),
+            "layers": request.rows.layers if request.rows else 0,
+            "seed": int(wildcards.seed),
+        }
+    )
+
+
+def distil_runs(wildcards):
+    keys = training_runs(
+        study,
+        wildcards.teacher,
+        wildcards.student,
+        wildcards.texts,
+        wildcards.method,
+        int(wildcards.seed),
+    )
+    return as_json([asdict(key) for key in keys])
+
+
+def trained_student(wildcards):
+    """The training that serves a task: tasks on the same text set share one."""
+    texts = study.tasks[wildcards.task].texts
+    return (
+        f"results/{wildcards.teacher}/{wildcards.student}/trained/{texts}/"
+        f"{wildcards.method}/seed{wildcards.seed}/student"
+    )
+
+
+def student_link(wildcards):
+    texts = study.tasks[wildcards.task].texts
+    return f"../../../trained/{texts}/{wildcards.method}/seed{wildcards.seed}/student"
+
+
+def student_runs(wildcards):
+    key = {name: wildcards[name] for name in ("teacher", "student", "task", "method")}
+    return as_json([key | {"seed": int(wildcards.seed)}])
+
+
+def model_runs(wildcards):
+    keys = reference_runs(study, wildcards.model, wildcards.task)
+    return as_json([asdict(key) for key in keys])
+
+
+def chosen_models():
+    return [*study.study.teachers, *study.study.students]
+
+
+def all_scores(wildcards):
+    return sorted({path for run in study_runs(study) for path in run.files})
+
+
+def gpus():
+    """One where there is one: a CPU machine has nothing to share out one at a time."""
+    return int(any(Path("/dev").glob("nvidia[0-9]*")))

@@ -1,0 +1,66 @@
+# Requires: a text set, the teacher's signals, the prepared student, what the method asks for.
+# Makes: results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}, and a student per task.
+
+
+rule distil:
+    """Train a student; an interrupted training goes on from its last whole checkpoint."""
+    input:
+        unpack(distil_signals),
+        texts="resources/texts/{texts}.parquet",
+        student="resources/models/{student}",
+        store="results/{teacher}/store/{texts}",
+    output:
+        student=directory(
+            "results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/student"
+        ),
+        history="results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/history.jsonl",
+        training="results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json",
+    log:
+        "logs/distil/{teacher}/{student}/{texts}/{method}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/distil/{teacher}/{student}/{texts}/{method}/seed{seed}.tsv"
+    conda:
+        "../../envs/emo.yaml"
+    resources:
+        gpu=gpus(),
+    params:
+        settings=distil_settings,
+        signals=distil_options,
+        runs=distil_runs,
+        # Checkpoints lie where no rule declares an output, since outputs are deleted on failure.
+        checkpoints="checkpoints/{teacher}/{student}/{texts}/{method}/seed{seed}",
+        out=lambda wildcards, output: str(Path(output.training).parent),
+        code=code_version("emo.distil"),
+    message:
+        "Distil {wildcards.teacher} into {wildcards.student} on {wildcards.texts}: {wildcards.method}, seed {wildcards.seed}"
+    shell:
+        """
+        python -m emo distil {input.texts} \
+            --settings {params.settings:q} \
+            --student {input.student} \
+            --store {input.store} \
+            {params.signals} \
+            --runs {params.runs:q} \
+            --checkpoints {params.checkpoints} \
+            --out {params.out} \
+            --log {log}
+        """
+
+
+rule student:
+    """Show the trained student under each task it serves."""
+    input:
+        trained_student,
+    output:
+        directory("results/{teacher}/{student}/{task}/{method}/seed{seed}/student"),
+    log:
+        "logs/student/{teacher}/{student}/{task}/{method}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        target=student_link,
+    message:
+        "Link the student of {wildcards.task}: {wildcards.method}, seed {wildcards.seed}"
+    shell:
+        "ln -s {params.target} {output} > {log} 2>&1"

