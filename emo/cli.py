@@ -194,7 +194,7 @@ def distil(
     """Train a student, or go on where an interrupted training stopped."""
     from emo.distil import DistilInputs, DistilSettings
     from emo.distil import distil as run
-    from emo.runs import RunKey
+    from emo.run_tags import RunKey
 
     run(
         _parse(DistilSettings, settings),
@@ -216,7 +216,7 @@ def evaluate(
     log: Log = None,
 ) -> None:
     """Score a model on a task by its frozen embeddings."""
-    from emo.runs import RunKey
+    from emo.run_tags import RunKey
     from emo.tracked_evaluation import evaluate_and_track
 
     keys = _parse(list[RunKey], runs, "--runs")

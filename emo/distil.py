@@ -22,10 +22,11 @@ from emo.history import History
 from emo.methods import Method, build_method
 from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
 from emo.provenance import code_version, settings_digest
+from emo.run_tags import RunKey
 from emo.store import Store
 from emo.texts import load_texts
 from emo.tokens import TokenizedText
-from emo.tracking import RunGroup, RunKey
+from emo.tracking import RunGroup
 from emo.trainer import Distillation, DistillationTrainer, mean_cosine
 
 logger = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ def _train(
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     _check_collapse(student.eval(), tokenized)
     with atomic_directory(out) as temporary:
-        student.model.save_pretrained(str(temporary / "student"), create_model_card=False)
+        _save_student(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
         write_json(
             temporary / "training.json",
@@ -160,6 +161,14 @@ def _train(
                 "settings": settings.model_dump(mode="json"),
             },
         )
+
+
+def _save_student(student: Encoder, prepared: Path, out: Path) -> None:
+    """Save as the prepared folder with new weights: its pooling, length and prompt stay."""
+    shutil.copytree(prepared, out)
+    student.transformer.save_pretrained(out)
+    weights = sha256_file(out / "model.safetensors")
+    write_json(out / "model.json", read_json(out / "model.json") | {"weights_sha256": weights})
 
 
 def _build(

@@ -24,8 +24,9 @@ from emo.process import ProcessIdentity
 
 logger = logging.getLogger(__name__)
 
+FIRST_WAIT_SECONDS = 1.0
 WAIT_SECONDS = 30.0
-"""How long :func:`exclusive` waits between two log lines."""
+"""How long :func:`exclusive` waits before its first log line, and then between two."""
 
 _CHUNK_BYTES = 1 << 20
 _counter = itertools.count()
@@ -134,7 +135,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, holder: Path, what: str) -> None:
-    timeout = 0.0
+    timeout = FIRST_WAIT_SECONDS
     while True:
         try:
             lock.acquire(timeout=timeout)

@@ -4,29 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from emo.config import Family, Study
+from emo.run_tags import RunKey
 
 REFERENCE_SEED = 0
 """Reference rows are not trained, so they have no seed of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunKey:
-    """What tells one run from another; ``method`` may be ``teacher`` or ``undistilled``.
-
-    >>> RunKey("me5-small", "minilm", "trec", "emo", seed=1).name
-    'emo trec seed1'
-    """
-
-    teacher: str
-    student: str
-    task: str
-    method: str
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """A short name for lists, without teacher and student."""
-        return f"{self.method} {self.task} seed{self.seed}"
 
 
 @dataclass(frozen=True, slots=True)

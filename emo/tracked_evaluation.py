@@ -6,7 +6,7 @@ from pathlib import Path
 from emo.config import Family
 from emo.evaluate import evaluate
 from emo.outputs import read_json
-from emo.runs import RunKey
+from emo.run_tags import RunKey
 from emo.tracking import RunGroup
 
 

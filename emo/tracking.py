@@ -212,7 +212,9 @@ def close_dead_runs(folder: Path = FOLDER) -> int:
         try:
             closed += _close_dead(record)
         except Exception as error:  # as in RunGroup: a store out of reach stops nothing
-            logger.warning("runs of a killed process stay open in %s: %s", record.uri, error)
+            logger.warning(
+                "runs of a killed process stay open in %s: %s", record.uri, reason(error)
+            )
             continue
         path.unlink(missing_ok=True)
     return closed

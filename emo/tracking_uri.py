@@ -1,10 +1,11 @@
 """Where runs are tracked: the address, made absolute and checked before anything starts."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from emo.errors import ConfigError
 
@@ -39,8 +40,9 @@ class TrackingUri:
         scheme = urlsplit(value).scheme.partition("+")[0]
         if scheme not in _SCHEMES or (scheme == "sqlite" and not value.startswith(_SQLITE)):
             raise ConfigError(
-                f"tracking address {value!r} (`{VARIABLE}`): MLflow needs a database or a server, "
-                f"such as {DEFAULT} or http://localhost:5000; plain folders are refused"
+                f"tracking address {without_passwords(value)!r} (`{VARIABLE}`): MLflow needs a "
+                f"database or a server, such as {DEFAULT} or http://localhost:5000; plain folders "
+                "are refused"
             )
         if scheme == "sqlite":
             value = f"{_SQLITE}{Path(value.removeprefix(_SQLITE)).absolute()}"
@@ -54,11 +56,15 @@ class TrackingUri:
 
     @property
     def public(self) -> str:
-        """The address without user name and password, to be shown and stored.
+        """The address without user name and password, to be shown and stored."""
+        return without_passwords(self.value)
 
-        Example:
-            >>> TrackingUri("https://me:secret@host:5000/path", chosen=True).public
-            'https://host:5000/path'
-        """
-        parts = urlsplit(self.value)
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+def without_passwords(text: str) -> str:
+    """Return a text whose addresses have lost their user names and passwords.
+
+    Example:
+        >>> without_passwords("no answer from http://me:secret@host:5000/path")
+        'no answer from http://host:5000/path'
+    """
+    return re.sub(r"(?<=://)[^/\s]*@", "", text)

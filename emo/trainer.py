@@ -82,7 +82,8 @@ class DistillationTrainer(Trainer):
                     {"params": matrices, "lr": rate, "weight_decay": settings.weight_decay},
                     {"params": vectors, "lr": rate, "weight_decay": 0.0},
                     {"params": heads, "lr": head_rate, "weight_decay": 0.0},
-                ]
+                ],
+                fused=True,
             )
         return self.optimizer
 

@@ -80,6 +80,7 @@ def _model(folder: Path) -> PreTrainedModel:
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported instead, and refused below with its name
             **constructor_options(architecture),
         )
     except (OSError, RuntimeError, SafetensorError) as error:

@@ -37,7 +37,7 @@ def keep_layers(model: PreTrainedModel, layers: Sequence[int]) -> PreTrainedMode
     for layer in layers:
         if layer >= count:
             raise ConfigError(
-                f"layers: {layer} is out of range, {name} has {count} (0 to {count - 1})"
+                f"layers: {layer} is out of range, {name} has the layers 0 to {count - 1}"
             )
     smaller = type(model)(_smaller_config(model, layers), **constructor_options(type(model)))
     weights = {

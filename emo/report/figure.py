@@ -27,6 +27,9 @@ TEACHER_STYLE = ("#000000", "*")
 UNDISTILLED_STYLE = ("#777777", "X")
 
 PANEL_INCHES = (7.6, 4.4)
+MARGIN_INCHES = 1.4
+"""Height that title, axis and note take."""
+LEGEND_ENTRY_INCHES = 0.42
 LEGEND_SHARE = 0.37
 """Share of a panel's width that the legend takes, so that it hides no point."""
 DODGE_POINTS = 10.0
@@ -125,6 +128,8 @@ def _label(name: str, average: Spread, parameters: int) -> str:
 
 def _draw(results: Sequence[PairResults]) -> Figure:
     width, height = PANEL_INCHES
+    models = max(len(pair.methods) for pair in results)
+    height = max(height, LEGEND_ENTRY_INCHES * models + MARGIN_INCHES)
     figure = Figure(figsize=(width, height * len(results)))
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(results), squeeze=False)[:, 0]
@@ -142,7 +147,7 @@ def _draw(results: Sequence[PairResults]) -> Figure:
         left=0.09,
         right=1 - LEGEND_SHARE,
         bottom=0.22 / len(results),
-        top=1 - 0.09 / len(results),
+        top=1 - 0.12 / len(results),
         hspace=0.4,
     )
     return figure
@@ -163,10 +168,10 @@ def _draw_panel(panel: Axes, results: PairResults) -> None:
     panel.grid(color="#E5E5E5", linewidth=0.6)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
-    panel.set_title(f"{results.teacher} to {results.student}", loc="left")
+    panel.set_title(f"{results.teacher}\nto {results.student}", loc="left")
     panel.set_xlabel("texts a second on this machine (log scale)")
     panel.set_ylabel("average of families, main metrics x 100")
-    panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, labelspacing=0.9)
+    panel.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, labelspacing=0.9)
 
 
 def _score_limits(points: Sequence[Point]) -> tuple[float, float]:

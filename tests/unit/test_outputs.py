@@ -137,6 +137,7 @@ def test_second_holder_waits_and_says_for_whom(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wait ends when the first holder is killed outright."""
+    monkeypatch.setattr(outputs, "FIRST_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(outputs, "WAIT_SECONDS", 0.2)
     first = start_writer(tmp_path)
 

@@ -19,8 +19,9 @@ def test_killed_but_not_yet_waited_for_is_dead() -> None:
         "from emo.process import ProcessIdentity as P; import sys; c = P.current();"
         "print(c.host, c.pid, c.start, flush=True); sys.stdin.read()"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         host, pid, start = process.stdout.readline().split()

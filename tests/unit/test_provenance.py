@@ -12,7 +12,9 @@ from emo.provenance import OBSERVERS, code_version, git_commit, settings_digest,
 
 FILES = {
     "__init__.py": '"""Root."""\n__version__ = "1"\n',
-    "stage.py": "def run():\n    from .parts import thing\n    import emo.progress\n    return thing.go()\n",
+    "stage.py": (
+        "def run():\n    from .parts import thing\n    import emo.progress\n    return thing.go()\n"
+    ),
     "parts/__init__.py": "",
     "parts/thing.py": (
         "import ot\nfrom emo.parts.deep import value\nfrom ..far import X\n\n\n"
@@ -93,7 +95,10 @@ def test_library_versions_count_without_their_local_part(
 
 
 def test_digest_is_hex_and_the_same_for_any_hash_seed(root: Path) -> None:
-    code = f"from pathlib import Path; from emo.provenance import code_version as c; print(c('emo.stage', root=Path({str(root)!r})))"
+    code = (
+        "from pathlib import Path; from emo.provenance import code_version;"
+        f"print(code_version('emo.stage', root=Path({str(root)!r})))"
+    )
     digests = {
         subprocess.check_output(
             [sys.executable, "-c", code], text=True, env={**os.environ, "PYTHONHASHSEED": seed}
@@ -118,7 +123,7 @@ def test_whole_package_is_read_quickly_and_not_imported() -> None:
         for path in package.rglob("*.py")
         if path.name not in {"__init__.py", "__main__.py"}
     ]
-    assert OBSERVERS <= {*modules}
+    assert {*modules} >= OBSERVERS
     loaded = set(sys.modules)
     started = time.perf_counter()
     code_version(*modules)

@@ -3,14 +3,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
 
-from emo import stale_lock
 from emo.process import ProcessIdentity
 from emo.stale_lock import clear_stale_lock
 
@@ -34,7 +32,7 @@ DEAD = ProcessIdentity(host=ProcessIdentity.current().host, pid=2**22 - 1, start
 
 
 @pytest.fixture
-def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a lock, as seen by a process called ``snakemake -c1``."""
     locks = tmp_path / ".snakemake" / "locks"
     locks.mkdir(parents=True)
@@ -123,7 +121,7 @@ def test_process_of_another_user_counts_as_an_owner(
         def cwd(self) -> str:
             raise psutil.AccessDenied(self.pid)
 
-    monkeypatch.setattr(stale_lock.psutil, "process_iter", lambda: [Hidden()])
+    monkeypatch.setattr(psutil, "process_iter", lambda: [Hidden()])
     register(workdir, DEAD)
     assert not clear_stale_lock(workdir)
 
@@ -137,8 +135,8 @@ def test_real_kill_and_real_rival(tmp_path: Path) -> None:
     """A second Snakemake is refused while the first lives, and welcome after ``kill -9``."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     command = [*snakemake(tmp_path), "--snakefile", str(tmp_path / "Snakefile")]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    first = subprocess.Popen(command, start_new_session=True, **quiet)
+    quiet = subprocess.DEVNULL
+    first = subprocess.Popen(command, start_new_session=True, stdout=quiet, stderr=quiet)
     deadline = time.monotonic() + 60
     while not (tmp_path / "started").exists():
         assert time.monotonic() < deadline

@@ -49,7 +49,9 @@ def test_csv_without_header_takes_the_given_names_and_leaves_further_fields_out(
 
 
 def test_a_row_with_too_few_fields_is_an_error(read):
-    with pytest.raises(DataError, match=r"row 2 of .*data\.tsv has 2 fields, expected 3 \(a, b, c\)"):
+    with pytest.raises(
+        DataError, match=r"row 2 of .*data\.tsv has 2 fields, expected 3 \(a, b, c\)"
+    ):
         read("1\t2\t3\n1\t2\n", "tsv", names=list("abc"))
 
 
@@ -115,10 +117,10 @@ def test_a_broken_parquet_file_is_an_error(read):
 
 
 def test_the_wrong_encoding_is_an_error_and_the_right_one_works(read):
-    content = "text,label\ncaf\u00e9,a\n".encode("latin-1")
+    content = "text,label\nx\u00e9,a\n".encode("latin-1")
     with pytest.raises(DataError, match=r"data\.csv is not utf-8 \(byte 0xe9.*table\.encoding"):
         read(content)
-    assert list(read(content, encoding="latin-1")["text"]) == ["caf\u00e9"]
+    assert list(read(content, encoding="latin-1")["text"]) == ["x\u00e9"]
 
 
 def test_an_unknown_encoding_is_an_error(read):
@@ -134,8 +136,8 @@ def test_a_file_without_rows_is_an_error(read, content):
 
 def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
     (tmp_path / "train.csv").write_text("a\n1\n")
-    with pytest.raises(DataError, match=r"trian\.csv does not exist; did you mean `train\.csv`\?"):
-        read_table(tmp_path / "trian.csv", TableSettings())
+    with pytest.raises(DataError, match=r"tran\.csv does not exist; did you mean `train\.csv`\?"):
+        read_table(tmp_path / "tran.csv", TableSettings())
 
 
 def test_a_column_of_the_file_called_row_gives_way_to_ours(read, caplog):

@@ -76,7 +76,8 @@ def test_unusable_train_rows_are_dropped_and_named(source, tmp_path, caplog):
 def test_unusable_test_rows_stop_unless_allowed(source, tmp_path):
     folder = pairs_source(source, test=["a,b,1", " ,f,0", "e,,1"])
     with pytest.raises(
-        DataError, match=r"test\.csv: 2 test rows .*rows 2, 3; .*tasks\.demo\.drop_unusable_test_rows"
+        DataError,
+        match=r"test\.csv: 2 test rows .*rows 2, 3; .*tasks\.demo\.drop_unusable_test_rows",
     ):
         prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
     allowed = settings("pairs", drop_unusable_test_rows=True)
@@ -108,7 +109,9 @@ def test_a_score_that_is_no_number_is_an_error(source, tmp_path, value):
 
 def test_pair_labels_come_from_scores_at_the_threshold(source, tmp_path):
     folder = source(
-        "sentence1,sentence2,score", train=["a,b,2.99", "a,c,3", "x,y,4"], dev=["c,d,0"],
+        "sentence1,sentence2,score",
+        train=["a,b,2.99", "a,c,3", "x,y,4"],
+        dev=["c,d,0"],
         test=["e,f,5"],
     )
     task = settings("pairs", columns={"label": "score"}, label_from_score=3.0)
@@ -120,7 +123,9 @@ def test_pair_labels_come_from_scores_at_the_threshold(source, tmp_path):
 
 def test_other_pair_labels_are_an_error(source, tmp_path):
     folder = pairs_source(source, dev=["c,d,0", "c,e,entailment"])
-    with pytest.raises(DataError, match=r"row 2 of .*dev\.csv: `label` is 'entailment', expected 0"):
+    with pytest.raises(
+        DataError, match=r"row 2 of .*dev\.csv: `label` is 'entailment', expected 0"
+    ):
         prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
 
 

@@ -10,9 +10,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "plays", "flu
 
 
 def wordpiece_tokenizer():
-    tokenizer = Tokenizer(
-        WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
-    )
+    tokenizer = Tokenizer(WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -60,13 +60,15 @@ def test_missing_weights_are_named(edit_weights):
 
 def test_weights_without_a_place_are_named(bert_folder):
     edit_config(bert_folder, num_hidden_layers=3)
-    with pytest.raises(DataError, match=r"16 weights have no place in the model: encoder\.layer\.3"):
+    with pytest.raises(
+        DataError, match=r"16 weights have no place in the model: encoder\.layer\.3"
+    ):
         load_checkpoint(bert_folder)
 
 
 def test_an_edited_width_is_refused_and_nothing_is_initialised_anew(bert_folder):
     edit_config(bert_folder, intermediate_size=20)
-    with pytest.raises(DataError, match=r"encoder\.layer|size mismatch|shape"):
+    with pytest.raises(DataError, match=r"12 weights have another shape than the config says: enc"):
         load_checkpoint(bert_folder)
 
 
