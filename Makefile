@@ -22,7 +22,7 @@ $(BIN)/.installed: requirements.lock pyproject.toml
 	touch $@
 
 demo: $(BIN)/.installed ## distil a real teacher into a real student and report (about 20 minutes)
-	snakemake --cores $(CORES) --configfile $(STUDY) --replace-workflow-config
+	snakemake --cores $(CORES) --configfile $(STUDY)
 	@echo && cat results/report.md && echo && echo "Curves and comparisons: make ui"
 
 test: $(BIN)/.installed ## run all tests (about 10 minutes, no large downloads)
@@ -45,7 +45,7 @@ schema: $(BIN)/.installed ## write workflow/schemas/config.schema.yaml from emo/
 	python -m emo schema --out workflow/schemas/config.schema.yaml
 
 report: $(BIN)/.installed ## write report.zip, the Snakemake report of a finished study
-	snakemake --configfile $(STUDY) --replace-workflow-config --report report.zip
+	snakemake --cores $(CORES) --configfile $(STUDY) --report report.zip
 
 ui: $(BIN)/.installed ## open MLflow on the tracked runs, at http://127.0.0.1:5000
 	mlflow server --backend-store-uri sqlite:///results/mlflow.db --host 127.0.0.1 --port 5000

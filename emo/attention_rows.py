@@ -203,5 +203,6 @@ def _paper_tokens(
 
 
 def _ids_without_prompt(text: TokenizedText) -> NDArray[np.int64]:
-    ids = np.array(text.input_ids, dtype=np.int64)
-    return ids[~np.array(text.prompt, dtype=bool)]
+    ids: NDArray[np.int64] = np.array(text.input_ids, dtype=np.int64)
+    kept: NDArray[np.int64] = ids[~np.array(text.prompt, dtype=bool)]
+    return kept

@@ -82,6 +82,7 @@ class Collator:
         rows: RowSignals | None = None,
     ) -> None:
         self._tokenized = tokenized
+        self._read = [_without_prompt(text) for text in tokenized]
         self._pad_id = pad_id
         self._signals = signals
         self._signal_rows = signals.rows(keys)
@@ -98,10 +99,12 @@ class Collator:
         texts = [self._tokenized[index] for index in batch]
         input_ids, mask = pad(texts, self._pad_id)
         special = _pad_arrays([np.array(text.special) for text in texts])
+        prompt = _pad_arrays([np.array(text.prompt) for text in texts])
         tensors = {
             "input_ids": input_ids,
             "mask": mask,
-            "student_text": mask & ~special,
+            "student_mask": mask & ~prompt,
+            "student_text": mask & ~prompt & ~special,
             "teacher_vectors": torch.from_numpy(
                 self._signals["vectors"][self._signal_rows[list(batch)]]
             ),
@@ -132,7 +135,7 @@ class Collator:
         for place, index in enumerate(batch):
             inside = slice(self._bounds[index], self._bounds[index + 1])
             teacher = alignment.teacher_position[inside]
-            student = alignment.student_position[inside]
+            student = self._read[index][alignment.student_position[inside]]
             blocks.append(np.stack([np.full_like(teacher, place), teacher, student], axis=1))
         return np.concatenate(blocks).astype(np.int64)
 
@@ -143,7 +146,7 @@ class Collator:
             row = self._row_rows[index]
             selected = rows.store["student_position"][offsets[row] : offsets[row + 1]]
             block = rows.store["values"][value_offsets[row] : value_offsets[row + 1]]
-            positions.append(np.asarray(selected, dtype=np.int64))
+            positions.append(_without_prompt(rows.inputs[index])[selected])
             width = len(block) // max(rows.layers * len(selected), 1)
             values.append(np.asarray(block).reshape(rows.layers, len(selected), width))
         input_ids, mask = pad([rows.inputs[index] for index in batch], self._pad_id)
@@ -156,13 +159,12 @@ class Collator:
         }
 
     def _check_alignment(self, alignment: Alignment) -> None:
-        """An alignment of other texts or another tokenizer would point past the end."""
-        if len(alignment.text) == 0:
-            return
-        lengths = np.array([len(text.input_ids) for text in self._tokenized])
+        """An alignment of other texts or another tokenizer would point at any token."""
+        lengths = np.array([len(read) for read in self._read])
         sizes = np.diff(self._signals["offsets"])[self._signal_rows]
-        if alignment.text.max() >= len(lengths) or (
-            (alignment.student_position >= lengths[alignment.text]).any()
+        if (
+            alignment.statistics.texts != len(lengths)
+            or (alignment.student_position >= lengths[alignment.text]).any()
             or (alignment.teacher_position >= sizes[alignment.text]).any()
         ):
             raise DataError(
@@ -171,9 +173,14 @@ class Collator:
             )
 
 
+def _without_prompt(text: TokenizedText) -> NDArray[np.int64]:
+    """Return where the tokens that have a position stand in what the model reads."""
+    return np.flatnonzero(~np.array(text.prompt, dtype=bool)).astype(np.int64)
+
+
 def _pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:
-    """Pad arrays of (length, ...) with zeros to (B, longest, ...)."""
-    longest = max(len(array) for array in arrays)
+    """Pad arrays of (length, ...) with zeros to (B, longest, ...), longest being 1 at least."""
+    longest = max(1, *(len(array) for array in arrays))
     padded = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
     for row, array in enumerate(arrays):
         padded[row, : len(array)] = array
@@ -181,10 +188,10 @@ def _pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:
 
 
 def _pad_blocks(blocks: Sequence[NDArray[Any]]) -> Tensor:
-    """Pad blocks of (k, m, R) with zeros to (k, B, longest m, longest R)."""
+    """Pad blocks of (k, m, R) with zeros to (k, B, longest m, longest R), both 1 at least."""
     layers = blocks[0].shape[0]
-    most = max(block.shape[1] for block in blocks)
-    width = max(block.shape[2] for block in blocks)
+    most = max(1, *(block.shape[1] for block in blocks))
+    width = max(1, *(block.shape[2] for block in blocks))
     padded = np.zeros((layers, len(blocks), most, width), dtype=np.float32)
     for place, block in enumerate(blocks):
         padded[:, place, : block.shape[1], : block.shape[2]] = block

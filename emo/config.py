@@ -7,6 +7,7 @@ and folders are not part of a study and have no key here.
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -77,9 +78,10 @@ class LocalSource(Settings):
     path: str = Field(description="file or folder, relative to the working directory")
 
 
-def _source_kind(value: Any) -> str | None:
-    keys = value if isinstance(value, Mapping) else vars(value)
-    return next((kind for kind in ("wheel", "hub") if kind in keys), "path")
+def _source_kind(value: Any) -> str:
+    """Tell the kinds apart by their first key; a misspelt one counts, so that it can be named."""
+    keys = list(value) if isinstance(value, Mapping) else list(getattr(value, "__dict__", ()))
+    return next((kind for kind in ("wheel", "hub") if get_close_matches(kind, keys, n=1)), "path")
 
 
 Source = Annotated[
@@ -146,7 +148,11 @@ class TableSettings(Settings):
     def _pattern_with_lines(self) -> Self:
         if (self.format == "lines") != (self.pattern is not None):
             raise ValueError("`pattern` goes with `format: lines`, and only with it")
-        if self.pattern is not None and not re.compile(self.pattern).groupindex:
+        try:
+            columns = re.compile(self.pattern or "").groupindex
+        except re.error as error:
+            raise ValueError(f"`pattern` is no regular expression: {error}") from None
+        if self.pattern is not None and not columns:
             raise ValueError("`pattern` needs a named group for each column, as (?P<text>.+)")
         return self
 
@@ -239,6 +245,12 @@ class PooledSettings(PooledTerms):
 
     form: Literal["pooled"]
 
+    @model_validator(mode="after")
+    def _some_term(self) -> Self:
+        if not (self.cosine or self.relational):
+            raise ValueError("give `cosine` or `relational` a weight above 0")
+        return self
+
 
 class EmoSettings(PooledTerms):
     """The repaired EMO (default form)."""
@@ -307,6 +319,13 @@ class Selection(Settings):
     methods: list[Name] = Field(min_length=1)
     seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     compare: Comparison
+
+    @field_validator("teachers", "students", "tasks", "methods", "seeds")
+    @classmethod
+    def _none_twice(cls, chosen: list[Any]) -> list[Any]:
+        if len(set(chosen)) < len(chosen):
+            raise ValueError("name each only once")
+        return chosen
 
 
 class Study(Settings):

@@ -59,12 +59,12 @@ def _line(fault: Any, root: type[BaseModel]) -> str:
 
 
 def _dotted(location: tuple[int | str, ...], root: type[BaseModel]) -> str:
-    """Join a location, leaving out the union tags that pydantic puts into it."""
+    """Join a location, leaving out the union tags and key marks that pydantic puts into it."""
     parts: list[str] = []
     for depth, part in enumerate(location):
         if isinstance(part, int):
             parts.append(f"[{part}]")
-        elif depth == 0 or not _is_tag(location[: depth + 1], root):
+        elif depth == 0 or not (part == "[key]" or _is_tag(location[: depth + 1], root)):
             parts.append(f".{part}" if parts else str(part))
     return "".join(parts)
 

@@ -15,7 +15,7 @@ from transformers import set_seed
 from emo.alignment import paper_text, read_alignment
 from emo.batches import Collator, RowSignals, TokenSignals
 from emo.checkpoints import latest_sealed
-from emo.config import EmoPaperSettings, MethodSettings, TrainingSettings
+from emo.config import EmoPaperSettings, EmoSettings, MethodSettings, TrainingSettings
 from emo.encoder import Encoder, load_encoder, pad
 from emo.errors import CheckError, ConfigError, DataError
 from emo.history import History
@@ -215,8 +215,20 @@ def _collator(
             tokenizer = student.tokenizer()
             read = tokenizer([paper_text(text, tokenizer) for text in texts])
         store = Store(_given(inputs.rows, "attention rows", "--rows"))
+        _check_rows(store, settings)
         rows = RowSignals(store, settings.layers, read)
     return Collator(tokenized, keys, student.pad_id, signals, tokens, rows)
+
+
+def _check_rows(store: Store, settings: DistilSettings) -> None:
+    """Rows of another request could be cut into layers of the wrong width without an error."""
+    most = settings.method.rows if isinstance(settings.method, EmoSettings) else None
+    asked = [settings.method.form, settings.layers, most]
+    if store.identity["request"] != asked:
+        raise DataError(
+            f"{store.folder}: rows of (form, layers, rows) {store.identity['request']}, but the "
+            f"method asks for {asked}; give those that `emo teach-rows` makes for it"
+        )
 
 
 def _given(path: Path | None, what: str, option: str) -> Path:

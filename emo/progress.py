@@ -137,6 +137,8 @@ class _BarFriendlyHandler(logging.StreamHandler[IO[str]]):
 
 def _redirect(log: Path) -> None:
     global _terminal
+    # The bars of transformers and the hub client have no place in a file; read at their import.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -11,6 +11,8 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,8 @@ def code_version(*modules: str, root: Path = _PACKAGE) -> str:
     whatever place in the file, and the public version of the libraries in :data:`LIBRARIES` that
     these files import. Comments, docstrings, formatting and ``__version__`` do not count. Modules
     chosen by a string at run time are not seen: name them too. Trees are written as the running
-    Python writes them, so another minor version of Python gives another digest.
+    Python writes them, so another minor version of Python gives another digest. A file that only
+    passes names on, as most ``__init__`` files do, brings in no more than the names taken from it.
 
     Args:
         modules: full names, such as ``"emo.distil"``.
@@ -110,17 +113,43 @@ def _closure(modules: tuple[str, ...], root: Path) -> tuple[dict[str, str], set[
             raise ValueError(f"there is no module {name!r} in {root}")
     digests: dict[str, str] = {}
     foreign: set[str] = set()
+    seen = set(OBSERVERS)
     waiting = set(modules)
     while waiting:
         name = waiting.pop()
-        path = _find(name, root)
-        if path is None:
-            foreign.add(name.partition(".")[0])
-        elif name not in digests and name not in OBSERVERS:
-            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-            digests[name], imports = _examine(package, path.read_bytes())
-            waiting.update(imports)
+        top, parent, last = name.partition(".")[0], *name.rpartition(".")[::2]
+        if top != root.name:
+            foreign.add(top)
+        elif name not in seen:
+            seen.add(name)
+            module = _module(name, root)
+            if module is None:  # a name that its parent defines or passes on
+                exports = _exports(parent, root) or {}
+                waiting.add(exports.get(last, parent))
+            else:
+                digests[name] = module.digest
+                waiting |= module.imports
+                # Importing a.b.c runs a and a.b first.
+                waiting.update(p for p in _parents(name) if _exports(p, root) is None)
     return digests, foreign
+
+
+def _parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _module(name: str, root: Path) -> "_Module | None":
+    path = _find(name, root)
+    if path is None:
+        return None
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return _examine(package, path.read_bytes())
+
+
+def _exports(name: str, root: Path) -> Mapping[str, str] | None:
+    module = _module(name, root)
+    return None if module is None else module.exports
 
 
 def _find(name: str, root: Path) -> Path | None:
@@ -132,28 +161,43 @@ def _find(name: str, root: Path) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-@functools.cache
-def _examine(package: str, source: bytes) -> tuple[str, frozenset[str]]:
-    """Return the digest of a module's syntax tree and the names that it may import.
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """What is known of a module without running it.
 
-    Of ``from a import b`` it is not known whether ``b`` is a module, so both ``a`` and ``a.b``
-    are returned; ``package`` is the package that the module is or lies in.
+    Attributes:
+        digest: of its syntax tree.
+        imports: full names that it takes from elsewhere; whether one is a module is not known.
+        exports: for a file that only passes names on, as an ``__init__`` does, where each comes
+            from, else None. Taking one name from it is taking that name from its source.
     """
-    tree = ast.parse(source)
-    found = {package}
+
+    digest: str
+    imports: frozenset[str]
+    exports: Mapping[str, str] | None
+
+
+@functools.cache
+def _examine(package: str, source: bytes) -> _Module:
+    """Read a module; ``package`` is the package that the module is or lies in."""
+    tree = _Essence().visit(ast.parse(source))
+    found: set[str] = set()
+    exports: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, package)
-            found.update([base, *(f"{base}.{alias.name}" for alias in node.names)])
-    # Importing a.b.c runs a and a.b first.
-    names = {
-        ".".join(module.split(".")[: n + 1])
-        for module in found
-        for n in range(module.count(".") + 1)
-    }
-    return hashlib.sha256(ast.dump(_Essence().visit(tree)).encode()).hexdigest(), frozenset(names)
+            names = {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+            found.update(names.values())
+            exports |= names
+    passes_on = all(isinstance(node, ast.ImportFrom) or _is_all(node) for node in tree.body)
+    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return _Module(digest, frozenset(found), exports if passes_on else None)
+
+
+def _is_all(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:

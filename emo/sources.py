@@ -20,7 +20,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from huggingface_hub import snapshot_download
 
-from emo.config import HubSource, LocalSource, Source, WheelSource
+from emo.config import HubSource, LocalSource, Source, Study, WheelSource
 from emo.config_errors import nearest
 from emo.errors import ConfigError, DataError
 from emo.outputs import atomic_directory, sha256_file
@@ -64,6 +64,27 @@ def location(source: Source, out: Path) -> Path:
             f"{Path.cwd()}"
         )
     return path
+
+
+def require_local_sources(study: Study) -> None:
+    """Check that the local paths which the chosen parts of a study name are there.
+
+    Raises:
+        ConfigError: One line for each path that does not exist.
+    """
+    chosen = study.study
+    tasks = {*chosen.tasks, *(t for name in study.trained_texts() for t in study.texts[name].tasks)}
+    sources = {f"teachers.{name}": study.teachers[name].source for name in chosen.teachers}
+    sources |= {f"students.{name}": study.students[name].source for name in chosen.students}
+    sources |= {f"tasks.{name}": study.tasks[name].source for name in sorted(tasks)}
+    faults = []
+    for key, source in sources.items():
+        try:
+            location(source, Path())
+        except ConfigError as error:
+            faults.append(f"{key}.{error}")
+    if faults:
+        raise ConfigError("\n".join(faults))
 
 
 def fetch(source: Source, out: Path) -> None:

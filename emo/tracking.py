@@ -82,14 +82,15 @@ class RunGroup:
         )
 
     def __enter__(self) -> Self:
-        """Open the runs.
+        """Open the runs; without any, no store is touched.
 
         Raises:
             ConfigError: the user named the store and it cannot be reached.
         """
         self._interruption.__enter__()
         try:
-            self._tolerance.attempt(self._start)
+            if self._keys:
+                self._tolerance.attempt(self._start)
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -110,7 +111,8 @@ class RunGroup:
         """Log one optimiser step's metrics to all runs; a step logged earlier is passed over."""
         for key in self._keys:
             self._add(key, metrics, step)
-        self._tolerance.attempt(self._send)
+        if self._keys:
+            self._tolerance.attempt(self._send)
 
     def log_scores(self, key: RunKey, metrics: Mapping[str, float]) -> None:
         """Log a task's scores to its run, as ``eval/{metric}``."""

@@ -6,19 +6,20 @@ widths, m rows, k layers, P pairs. Padding is on the right.
 ==========================  ===============  =========================================
 always
 ``input_ids``               (B, S)           student ids
-``mask``                    (B, S) bool      student tokens
-``student_text``            (B, S) bool      student tokens that are not special
+``mask``                    (B, S) bool      all that the student reads
+``student_mask``            (B, S) bool      student tokens but the prompt's
+``student_text``            (B, S) bool      of these, tokens that are not special
 signal ``vectors``
 ``teacher_vectors``         (B, D_t)         final teacher embeddings
 signal ``tokens``
 ``teacher_states``          (B, R, D_t)      teacher token states
-``teacher_mask``            (B, R) bool      teacher tokens
+``teacher_mask``            (B, R) bool      teacher tokens but the prompt's
 ``teacher_text``            (B, R) bool      teacher tokens that are not special
 ``teacher_importance``      (B, R)           attention received
-``pairs``                   (P, 3)           (text in batch, teacher and student position)
+``pairs``                   (P, 3)           (text in batch, teacher column, student column)
 signal ``rows``
 ``row_mask``                (B, m) bool      rows that exist
-``row_positions``           (B, m)           student positions of the rows
+``row_positions``           (B, m)           student columns of the rows
 ``teacher_rows``            (k, B, m, R)     teacher attention rows
 ``row_input_ids``           (B, S)           what the student reads for its rows
 ``row_input_mask``          (B, S) bool

@@ -67,12 +67,12 @@ class EmoPaperMethod(Method):
     def _transport(self, encoding: Encoding, batch: Batch) -> Tensor:
         teacher_mass = paper_teacher_masses(batch["teacher_importance"], batch["teacher_mask"])
         student_mass = paper_student_masses(
-            teacher_mass, batch["teacher_mask"], batch["pairs"], batch["mask"]
+            teacher_mass, batch["teacher_mask"], batch["pairs"], batch["student_mask"]
         )
         cost = attention_cost(
             encoding.states,
             self.projection(batch["teacher_states"]),
-            batch["mask"],
+            batch["student_mask"],
             batch["teacher_mask"],
         )
         return paper_transport_loss(cost, student_mass, teacher_mass).mean()

@@ -81,6 +81,38 @@ def test_change_that_cannot_move_results_keeps_the_digest(
     assert code_version("emo.stage", root=root) == before
 
 
+@pytest.mark.parametrize(
+    ("taken", "counts"),
+    [
+        ("from .shop import one", {"one": True, "two": False}),
+        ("from .shop import two", {"one": False, "two": True}),
+        ("from .shop.one import one", {"one": True, "two": False}),
+        ("from .shop import *", {"one": True, "two": True}),
+        ("from . import shop", {"one": True, "two": True}),
+        ("import emo.shop", {"one": True, "two": True}),
+    ],
+)
+def test_of_a_file_that_passes_names_on_the_names_taken_count(
+    root: Path, taken: str, counts: dict[str, bool]
+) -> None:
+    (root / "shop").mkdir()
+    passing = (
+        '"""Index."""\nfrom .one import one\nfrom emo.shop.two import two\n__all__ = ["one"]\n'
+    )
+    (root / "shop" / "__init__.py").write_text(passing)
+    for name in counts:
+        (root / "shop" / f"{name}.py").write_text(f"{name} = 1\n")
+    (root / "buyer.py").write_text(f"{taken}\n")
+    before = code_version("emo.buyer", root=root)
+    for name, counted in counts.items():
+        edit(root, f"shop/{name}.py", "= 1", "= 2")
+        assert (code_version("emo.buyer", root=root) != before) is counted, name
+        edit(root, f"shop/{name}.py", "= 2", "= 1")
+    assert code_version("emo.buyer", root=root) == before
+    (root / "shop" / "__init__.py").write_text(f"{passing}print()\n")
+    assert code_version("emo.buyer", root=root) != before, "the file now does something itself"
+
+
 def test_library_versions_count_without_their_local_part(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,12 +6,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from huggingface_hub import constants
 
 from emo import sources
-from emo.config import HubSource, LocalSource, WheelSource
+from emo.config import HubSource, LocalSource, WheelSource, parse_study
 from emo.errors import ConfigError, DataError
-from emo.sources import fetch, location, slug
+from emo.sources import fetch, location, require_local_sources, slug
 
 CONTENT = {
     "demo/data/train.tsv": b"a\tb\n",
@@ -20,6 +21,7 @@ CONTENT = {
     "demo/model.bin": bytes(range(256)),
 }
 REVISION = "0123456789" * 4
+TINY_STUDY = Path(__file__).parents[1] / "config" / "tiny.yaml"
 
 
 @pytest.fixture
@@ -209,3 +211,17 @@ def test_slugs_are_readable_and_tell_sources_apart():
     assert slug(first) == slug(first.model_copy())
     assert slug(first) != slug(second)
     assert re.fullmatch(r"owner-model-[0-9a-f]{8}", slug(hub()))
+
+
+def test_local_paths_of_a_study_are_checked_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = parse_study(yaml.safe_load(TINY_STUDY.read_text()))
+    for path in ("models/teacher", "data/sentences"):
+        (tmp_path / path).mkdir(parents=True)
+    with pytest.raises(ConfigError) as error:
+        require_local_sources(study)
+    lines = str(error.value).splitlines()
+    assert [line.partition(" does not exist")[0] for line in lines] == [
+        "students.tiny-student.source.path: models/student",
+        "tasks.questions.source.path: data/questions.csv",
+    ]

@@ -1,6 +1,5 @@
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,28 +29,6 @@ with RunGroup([key], "id", {"lr": 0.1}, {}) as group:
     print("open", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database made once, since making it takes seconds."""
-    folder = tmp_path_factory.mktemp("store")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        with RunGroup([], "none", {}, {}):
-            pass
-    return folder / "results" / "mlflow.db"
-
-
-@pytest.fixture
-def workdir(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
-    (tmp_path / "results").mkdir()
-    shutil.copy(empty_store, tmp_path / "results")
-    return tmp_path
 
 
 def client(workdir: Path) -> MlflowClient:
@@ -252,7 +229,7 @@ def test_making_a_store_leaves_logging_as_it_was(
     monkeypatch.chdir(tmp_path)
     root = logging.getLogger()
     before = list(root.handlers), root.level
-    with RunGroup([], "id", {}, {}, uri="sqlite:///deep/own.db"):
+    with RunGroup([KEY], "id", {}, {}, uri="sqlite:///deep/own.db"):
         pass
     assert (list(root.handlers), root.level) == before
     store = MlflowClient(f"sqlite:///{tmp_path}/deep/own.db")
@@ -278,3 +255,12 @@ def test_six_fresh_processes_meet_an_absent_store(
     assert sorted(run.data.tags["emo.seed"] for run in found) == list("012345")
     assert {run.info.status for run in found} == {"FINISHED"}
     assert all(history(tmp_path, run, "train/loss") == [(1, 1.0)] for run in found)
+
+
+def test_nothing_is_tracked_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command without `--runs` must not make a database, nor pay for one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with RunGroup([], "id", {"lr": 0.1}, {"a": 1}) as group:
+        group.log_metrics({"train/loss": 1.0}, step=1)
+    assert list(tmp_path.iterdir()) == []

@@ -13,18 +13,18 @@ from emo.errors import EmoError
 from emo.provenance import code_version
 from emo.requests import request_from_name, signal_request
 from emo.runs import reference_runs, study_runs, training_runs
-from emo.sources import location, slug
+from emo.sources import location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
 from snakemake.exceptions import WorkflowError
 
-
 # An unactivated .venv/bin/snakemake has another python on PATH, or none.
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+os.environ.update(
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 )
 
 try:
     study = parse_study(config)
+    require_local_sources(study)
 except EmoError as error:
     raise WorkflowError(f"config.yaml:\n{error}") from None
 
@@ -187,4 +187,4 @@ def all_scores(wildcards):
 
 def gpus():
     """One where there is one: a CPU machine has nothing to share out one at a time."""
-    return int(any(Path("/dev").glob("nvidia[0-9]*")))
+    return int(any(Path(os.sep, "dev").glob("nvidia[0-9]*")))

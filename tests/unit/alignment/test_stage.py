@@ -1,0 +1,76 @@
+import pandas as pd
+import pytest
+
+from emo.alignment import read_alignment
+from emo.alignment.stage import align_texts, load_tokenizer
+from emo.errors import ConfigError, DataError
+
+COLUMNS = ["text", "teacher_position", "student_position", "distance"]
+
+
+def align(tiny, texts, out, teacher=None, method="mined"):
+    align_texts(texts, str(teacher or tiny.teacher), str(tiny.student), method, out)
+    return pd.read_parquet(out)
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("the old man sings\n\ncat\n", encoding="utf-8")
+    return path
+
+
+def test_a_text_file_has_one_text_a_line(tiny, lines, tmp_path):
+    """An empty line is a text without pairs, so that row numbers stay line numbers."""
+    table = align(tiny, lines, tmp_path / "deep" / "out.parquet")
+    assert list(table.columns) == COLUMNS
+    assert set(table["text"]) == {0, 2}
+    assert read_alignment(tmp_path / "deep" / "out.parquet").statistics.texts == 3
+
+
+def test_a_text_set_gives_the_same_as_its_lines(tiny, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(tiny.texts_read), encoding="utf-8")
+    table = align(tiny, path, tmp_path / "out.parquet")
+    pd.testing.assert_frame_equal(table, pd.read_parquet(tiny.alignment("mined")))
+
+
+def test_positions_leave_the_prompts_out(tiny, lines, tmp_path):
+    """Both models have a prompt; [CLS] and <s> stand at 0, so "cat" is at 1 on both sides."""
+    table = align(tiny, lines, tmp_path / "out.parquet")
+    assert table[table["text"] == 2].to_numpy().tolist() == [[2, 1, 1, 0]]
+
+
+def test_a_tokenizer_folder_or_file_will_do(tiny, tmp_path):
+    """Without a model's folder there is no prompt, and the positions are the same."""
+    path = tmp_path / "texts.txt"
+    path.write_text("cat sings\ndog plays guitar\n")
+    expected = align(tiny, path, tmp_path / "expected.parquet")
+    source = tiny.folder / "teacher-source"
+    pd.testing.assert_frame_equal(align(tiny, path, tmp_path / "out.parquet", source), expected)
+    file = source / "tokenizer.json"
+    pd.testing.assert_frame_equal(align(tiny, path, tmp_path / "out.parquet", file), expected)
+    assert load_tokenizer(str(source)).prompt == load_tokenizer(str(file)).prompt == ""
+    assert load_tokenizer(str(tiny.teacher)).prompt == "query: "
+
+
+def test_types_are_aligned_on_the_papers_text(tiny, tmp_path):
+    """Lower-cased and without punctuation, as the rows of `emo-paper` are read."""
+    path = tmp_path / "texts.txt"
+    path.write_text("The OLD man, sings!\nthe old man sings\n", encoding="utf-8")
+    table = align(tiny, path, tmp_path / "out.parquet", method="mined-types")
+    first, second = (
+        table[table["text"] == row].drop(columns="text").to_numpy().tolist() for row in (0, 1)
+    )
+    assert first == second
+
+
+def test_what_cannot_be_read_is_refused_by_name(tiny, lines, tmp_path):
+    with pytest.raises(ConfigError, match=r"nowhere: no tokenizer folder, tokenizer\.json file"):
+        align(tiny, lines, tmp_path / "out.parquet", tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"missing\.txt: not a readable UTF-8 text file"):
+        align(tiny, tmp_path / "missing.txt", tmp_path / "out.parquet")
+    (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin\.txt: not a readable UTF-8 text file"):
+        align(tiny, tmp_path / "latin.txt", tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()

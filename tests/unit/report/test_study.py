@@ -1,0 +1,64 @@
+"""The report stage on the files of a finished study, at the places of the contract."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from emo.config import parse_study
+from emo.errors import DataError
+from emo.report.study import report_study
+from emo.runs import study_runs
+
+from .conftest import FAMILIES, config, speed_record, task_report, write, write_run
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = parse_study(config(seeds=(1, 2)))
+    for run in study_runs(study):
+        write_run(Path(run.folder), run.key.task, run.key.method, run.key.seed)
+    Path("results/speed").mkdir()
+    for model, speed in {"e5": 80.0, "minilm": 640.0}.items():
+        write(Path(f"results/speed/{model}.json"), speed_record(speed))
+    for task in FAMILIES:
+        Path(f"resources/tasks/{task}").mkdir(parents=True)
+        write(Path(f"resources/tasks/{task}/report.json"), task_report())
+    return study
+
+
+def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):
+    report_study(study, Path("results"))
+    table = pd.read_csv("results/summary.csv")
+    assert list(table.columns) == [
+        "teacher", "student", "task", "family", "method", "seed", "metric", "score", "main"
+    ]  # fmt: skip
+    run = ["teacher", "student", "task", "method", "seed"]
+    assert len(table[run].drop_duplicates()) == len(study_runs(study))
+    assert (table.groupby(run)["main"].sum() == 1).all()
+    assert set(table["method"]) == {"teacher", "undistilled", "pooled", "emo"}
+
+
+def test_report_and_figure_are_written(study):
+    report_study(study, Path("results"))
+    assert "teacher" in Path("results/report.md").read_text()
+    assert Path("results/figures/score_speed.png").stat().st_size > 1000
+    assert Path("results/figures/score_speed.svg").read_text().lstrip().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "results/e5/minilm/stsb/emo/seed2/scores.json",
+        "results/reference/e5/stsb/scores.json",
+        "results/speed/minilm.json",
+    ],
+)
+def test_a_missing_file_is_named(study, path):
+    """A table of what happens to be there would look finished."""
+    Path(path).unlink()
+    with pytest.raises(DataError, match=re.escape(path)):
+        report_study(study, Path("out"))
+    assert not Path("out/report.md").exists()

@@ -1,0 +1,139 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from emo.alignment import Alignment, read_alignment
+from emo.batches import Collator, RowSignals, TokenSignals, TrainingTexts
+from emo.encoder import load_encoder
+from emo.errors import DataError
+from emo.store import Store, text_key
+
+from ..tiny_models import HARD_TEXTS
+
+
+@pytest.fixture(scope="module")
+def parts(tiny):
+    """What a collator of the form `emo` is made of."""
+    tokenized = load_encoder(tiny.student, device=torch.device("cpu")).tokenizer()(tiny.texts_read)
+    return {
+        "tokenized": tokenized,
+        "keys": [text_key(text) for text in tiny.texts_read],
+        "pad_id": 0,
+        "signals": Store(tiny.store),
+        "tokens": TokenSignals("importance", read_alignment(tiny.alignment("mined"))),
+        "rows": RowSignals(Store(tiny.rows("emo-k1-m8")), 1, tokenized),
+    }
+
+
+def test_a_batch_holds_what_the_methods_ask_for(parts):
+    batch = Collator(**parts)([0, 5, 3])
+    students, width = batch["input_ids"].shape
+    texts, teachers = batch["teacher_mask"].shape
+    assert students == texts == 3
+    assert batch["teacher_states"].shape == (3, teachers, 48)
+    assert batch["teacher_vectors"].shape == (3, 48)
+    assert batch["row_positions"].shape == batch["row_mask"].shape
+    assert batch["teacher_rows"].shape == (1, *batch["row_mask"].shape, teachers)
+    assert batch["row_input_ids"].shape == (3, width)
+    assert all(batch[name].dtype == torch.bool for name in batch if "mask" in name)
+
+
+def test_pairs_point_at_the_columns_of_student_and_teacher(tiny, parts):
+    """Positions leave the prompt out, columns do not: a prompt would move every pair by itself."""
+    collator = Collator(**parts)
+    tokenizer = load_encoder(tiny.student, device=torch.device("cpu")).model.tokenizer
+    teacher = load_encoder(tiny.teacher, device=torch.device("cpu")).tokenizer()
+    cat = tiny.texts_read.index("cat")
+    batch = collator([0, cat])
+    columns = [pair for pair in batch["pairs"].tolist() if pair[0] == 1]
+    assert len(columns) == 1
+    _, teacher_column, student_column = columns[0]
+    assert tokenizer.convert_ids_to_tokens(batch["input_ids"][1])[student_column] == "cat"
+    assert teacher_column == 1, "behind <s>, the prompt left out"
+    assert (
+        teacher.tokenizer.convert_ids_to_tokens(list(teacher(["cat"])[0].input_ids))[-2] == "▁cat"
+    )
+    row = batch["row_positions"][1][batch["row_mask"][1]].tolist()
+    assert row == [student_column]
+
+
+def test_masks_leave_out_prompt_and_special_tokens(tiny, parts):
+    batch = Collator(**parts)([tiny.texts_read.index("cat")])
+    # [CLS] text : cat [SEP]
+    assert batch["mask"].tolist() == [[True] * 5]
+    assert batch["student_mask"].tolist() == [[True, False, False, True, True]]
+    assert batch["student_text"].tolist() == [[False, False, False, True, False]]
+    # <s> ▁cat </s>
+    assert batch["teacher_mask"].tolist() == [[True] * 3]
+    assert batch["teacher_text"].tolist() == [[False, True, False]]
+
+
+def test_signals_are_those_of_the_text_whatever_the_batch(parts):
+    """Pitfalls 15 to 18."""
+    collator, signals = Collator(**parts), parts["signals"]
+    batch = collator([7, 2, 2])
+    torch.testing.assert_close(batch["teacher_vectors"][1], batch["teacher_vectors"][2])
+    for place, index in enumerate((7, 2, 2)):
+        row = signals.rows([parts["keys"][index]])[0]
+        inside = slice(signals["offsets"][row], signals["offsets"][row + 1])
+        states = batch["teacher_states"][place][batch["teacher_mask"][place]]
+        np.testing.assert_array_equal(states, signals["states"][inside])
+        importance = batch["teacher_importance"][place][batch["teacher_mask"][place]]
+        np.testing.assert_array_equal(importance, signals["importance"][inside])
+
+
+def test_literal_special_strings_count_as_text(tiny, parts):
+    """Pitfall 33: `[CLS]` in a text has the special token's id, but is no special token."""
+    batch = Collator(**parts)([tiny.texts_read.index(HARD_TEXTS[-1])])
+    assert (batch["input_ids"][0] == 2).sum() == 2
+    assert batch["student_text"][0][batch["input_ids"][0] == 2].tolist() == [False, True]
+
+
+def test_texts_without_rows_or_pairs_leave_padding(tiny, parts):
+    """Pitfall 47: not one row in the whole batch must still be a batch."""
+    paper = Store(tiny.rows("emo-paper-k2"))
+    empty = [index for index, size in enumerate(np.diff(paper["offsets"])) if size == 0]
+    rows = RowSignals(paper, 2, parts["tokenized"])
+    nothing = np.empty(0, dtype=np.int32)
+    pairs = read_alignment(tiny.alignment("mined"))
+    none = Alignment(nothing.astype(np.int64), nothing, nothing, nothing, pairs.statistics)
+    tokens = TokenSignals("importance", none)
+    batch = Collator(**{**parts, "rows": rows, "tokens": tokens})(empty[:2])
+    assert not batch["row_mask"].any()
+    assert batch["row_mask"].shape == (2, 1)
+    assert batch["teacher_rows"].shape == (2, 2, 1, 1)
+    assert batch["pairs"].shape == (0, 3)
+    assert batch["pairs"].dtype == torch.int64
+
+
+def test_an_alignment_that_does_not_fit_is_refused(tiny, parts):
+    """One of another tokenizer or text set would point past the end, or at the wrong token."""
+    pairs = read_alignment(tiny.alignment("mined"))
+    far = pairs.student_position.copy()
+    far[0] = len(parts["tokenized"][0].input_ids) - 2  # inside only if the prompt counted
+    other_texts = replace(pairs, statistics=replace(pairs.statistics, texts=25))
+    for broken in (
+        replace(pairs, student_position=far),
+        replace(pairs, teacher_position=pairs.teacher_position + 40),
+        other_texts,
+    ):
+        with pytest.raises(DataError, match="the alignment does not fit .* run `emo align` again"):
+            Collator(**{**parts, "tokens": TokenSignals("importance", broken)})
+
+
+def test_a_text_that_is_not_in_the_store_is_refused(parts):
+    keys = [*parts["keys"][:-1], text_key("another")]
+    with pytest.raises(DataError, match="1 of 24 texts are not in the store"):
+        Collator(**{**parts, "keys": keys})
+
+
+def test_only_what_is_asked_for_is_joined(parts):
+    batch = Collator(**{**parts, "tokens": None, "rows": None})([1, 2])
+    assert set(batch) == {"input_ids", "mask", "student_mask", "student_text", "teacher_vectors"}
+
+
+def test_training_texts_are_numbers():
+    assert [TrainingTexts(3)[index] for index in range(3)] == [0, 1, 2]
+    assert len(TrainingTexts(3)) == 3

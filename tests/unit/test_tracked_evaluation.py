@@ -1,0 +1,83 @@
+"""Scores go to the files always, and to the run that the training opened."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from emo.distil import distil
+from emo.outputs import read_json
+from emo.run_tags import RunKey
+from emo.tracked_evaluation import evaluate_and_track
+
+from ..tiny_models import sentences
+from .tiny_training import inputs, settings
+
+TRAINED = RunKey("teacher", "student", "stsb", "emo", 1)
+REFERENCE = RunKey("teacher", "student", "stsb", "undistilled", 0)
+
+
+@pytest.fixture
+def task(tmp_path):
+    folder = tmp_path / "stsb"
+    folder.mkdir()
+    for number, split in enumerate(("train", "validation", "test")):
+        left, right = sentences(12, seed=number), sentences(12, seed=number + 10)
+        scores = [float(row % 6) for row in range(12)]
+        table = {"row": range(12), "sentence1": left, "sentence2": right, "score": scores}
+        pd.DataFrame(table).to_parquet(folder / f"{split}.parquet")
+    return folder
+
+
+def test_without_runs_nothing_is_tracked(tiny, task, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    evaluate_and_track(tiny.student, task, "sts", tmp_path / "out", [])
+    assert read_json(tmp_path / "out" / "scores.json")["task"] == "stsb"
+    assert not (tmp_path / "results").exists()
+
+
+def test_training_and_evaluation_are_one_run(tiny, task, workdir):
+    """A training of two tasks opens two runs; each gets the scores of its own task."""
+    other = RunKey("teacher", "student", "stsb-pairs", "emo", 1)
+    out = workdir / "trained"
+    training = settings(steps=4, gradient_norms_every=2)
+    distil(training, inputs(tiny), [TRAINED, other], workdir / "checkpoints", out)
+    scores = workdir / "scores"
+    evaluate_and_track(out / "student", task, "sts", scores, [TRAINED])
+    evaluate_and_track(tiny.student, task, "sts", workdir / "reference", [REFERENCE])
+    runs = found(workdir)
+    assert set(runs) == {("emo", "stsb"), ("emo", "stsb-pairs"), ("undistilled", "stsb")}
+    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+    metrics = read_json(scores / "scores.json")["metrics"]
+    run = runs["emo", "stsb"]
+    assert run.data.metrics["eval/spearman"] == pytest.approx(metrics["spearman"])
+    assert not [name for name in runs["emo", "stsb-pairs"].data.metrics if "eval/" in name]
+    assert run.data.tags["emo.identity"] == read_json(out / "training.json")["identity"]
+    assert run.data.params["training.steps"] == "4"
+    weights = read_json(tiny.student / "model.json")["weights_sha256"]
+    assert runs["undistilled", "stsb"].data.tags["emo.identity"] == weights[:16]
+    assert "eval/pearson" in runs["undistilled", "stsb"].data.metrics
+    check_curves(workdir, run, out)
+
+
+def check_curves(workdir, run, out):
+    """The curves of the run are those of the file."""
+    client = MlflowClient(f"sqlite:///{workdir}/results/mlflow.db")
+    lines = (out / "history.jsonl").read_text().splitlines()
+    history = [json.loads(line) for line in lines]
+    for term in ("cosine", "relational", "attention", "transport"):
+        points = client.get_metric_history(run.info.run_id, f"loss/{term}")
+        expected = [(record["step"], record["terms"][term]) for record in history]
+        assert sorted((point.step, point.value) for point in points) == expected
+        norms = client.get_metric_history(run.info.run_id, f"gradient_norm/{term}")
+        assert sorted(point.step for point in norms) == [1, 2, 4]
+    assert {"train/loss", "train/student_cosine", "train/learning_rate"} <= set(run.data.metrics)
+
+
+def found(workdir: Path):
+    client = MlflowClient(f"sqlite:///{workdir}/results/mlflow.db")
+    experiment = client.get_experiment_by_name("emo")
+    runs = client.search_runs([experiment.experiment_id])
+    return {(run.data.tags["emo.method"], run.data.tags["emo.task"]): run for run in runs}

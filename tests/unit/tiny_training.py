@@ -1,0 +1,79 @@
+"""Trainings of the tiny student that take a second, and a way to kill them."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from emo.config import EmoPaperSettings, EmoSettings, PooledSettings, TrainingSettings
+from emo.distil import DistilInputs, DistilSettings
+from emo.trainer import DistillationTrainer
+
+STEPS = 6
+SETTINGS = {
+    "pooled": (PooledSettings(form="pooled"), 0),
+    "emo": (EmoSettings(form="emo"), 1),
+    "emo-paper": (EmoPaperSettings(form="emo-paper"), 2),
+}
+FORMS = sorted(SETTINGS)
+
+
+class Killed(BaseException):
+    """Ends a training at a step, as a signal would."""
+
+
+def settings(form="emo", seed=1, method=None, **training):
+    usual = {
+        "steps": STEPS,
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+        "checkpoint_every": 2,
+        "log_every": 1,
+        "gradient_norms_every": 2,
+    }
+    chosen, layers = SETTINGS[form]
+    return DistilSettings(
+        method=chosen.model_copy(update=method or {}),
+        training=TrainingSettings(**(usual | training)),
+        layers=layers,
+        seed=seed,
+    )
+
+
+def inputs(tiny, form="emo", **changes):
+    files = {
+        "student": tiny.student,
+        "texts": tiny.texts,
+        "store": tiny.store,
+        "alignment": {
+            "pooled": None,
+            "emo": tiny.alignment("mined"),
+            "emo-paper": tiny.alignment("mined-masses"),
+        }[form],
+        "rows": {
+            "pooled": None,
+            "emo": tiny.rows("emo-k1-m8"),
+            "emo-paper": tiny.rows("emo-paper-k2"),
+        }[form],
+    }
+    return DistilInputs(**(files | changes))
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "student" / "model.safetensors").read_bytes()
+
+
+@contextmanager
+def killed_at(step):
+    """Expect that a training is killed once so many steps are done, as a signal would do it."""
+    usual = DistillationTrainer.compute_loss
+
+    def compute_loss(trainer, *args, **kwargs):
+        if trainer.state.global_step == step:
+            raise Killed
+        return usual(trainer, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DistillationTrainer, "compute_loss", compute_loss)
+        with pytest.raises(Killed):
+            yield

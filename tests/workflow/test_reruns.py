@@ -1,0 +1,94 @@
+"""What runs again after a change, and what does not."""
+
+import json
+import re
+import shutil
+from base64 import urlsafe_b64encode
+
+import pytest
+
+from .study_folder import REPO, StudyFolder, tiny_config
+
+pytestmark = pytest.mark.workflow
+
+
+def test_second_run_has_nothing_to_do(study):
+    outcome = study.plan()
+    assert outcome.code == 0, outcome.output
+    assert outcome.nothing_to_do, outcome.output
+
+
+def test_weight_of_one_method_reruns_that_method_alone(study):
+    config = tiny_config()
+    config["methods"]["emo"]["transport"] = 2.0
+    outcome = study.plan(config=config)
+    assert outcome.jobs == {"distil": 1, "student": 3, "evaluate": 3, "aggregate": 1, "all": 1}
+    assert "Distil tiny-teacher into tiny-student on all-texts: emo, seed 1" in outcome.output
+
+
+def test_another_layer_count_asks_the_teacher_for_rows_and_nothing_else(study):
+    config = tiny_config()
+    config["methods"]["emo"]["layers"] = 2
+    jobs = study.plan(config=config).jobs
+    assert jobs["teach_rows"] == jobs["distil"] == 1
+    assert "teach" not in jobs
+    assert "align" not in jobs
+
+
+@pytest.fixture
+def edited(study, tmp_path):
+    """The finished study as seen by a copy of the code, which tests edit."""
+    code = tmp_path / "code"
+    unwanted = shutil.ignore_patterns("__pycache__")
+    for name in ("emo", "workflow", "envs"):
+        shutil.copytree(REPO / name, code / name, ignore=unwanted)
+    shutil.copy(REPO / "Snakefile", code)
+    return StudyFolder(study.path, code)
+
+
+def edit(folder, file, pattern, replacement):
+    path = folder.repo / file
+    text, count = re.subn(pattern, replacement, path.read_text(), count=1, flags=re.MULTILINE)
+    assert count == 1, f"{file} has no {pattern}"
+    path.write_text(text)
+
+
+def test_comments_rerun_nothing_and_a_constant_what_depends_on_it(edited):
+    for file in ("emo/losses/transport.py", "emo/teach.py", "emo/config.py", "emo/tasks.py"):
+        edit(edited, file, r"\A", "# A comment.\n")
+    edit(edited, "emo/losses/transport.py", r"^    Formula:$", "    The formula:")
+    outcome = edited.plan()
+    assert outcome.nothing_to_do, outcome.output
+
+    edit(edited, "emo/losses/transport.py", r"tolerance: float = 1e-5", "tolerance: float = 1e-6")
+    assert edited.plan().jobs == {
+        "distil": 3,
+        "student": 9,
+        "evaluate": 9,
+        "aggregate": 1,
+        "all": 1,
+    }
+
+
+def test_code_of_the_evaluation_reruns_no_training(edited):
+    edit(edited, "emo/metrics.py", r"^MAX_ITERATIONS = 2000$", "MAX_ITERATIONS = 2001")
+    assert edited.plan().jobs == {
+        "evaluate": 9,
+        "evaluate_reference": 6,
+        "aggregate": 1,
+        "all": 1,
+    }
+
+
+def test_folder_left_half_written_is_made_again(study):
+    """After a power cut, say: the folder is there, and Snakemake's mark that it is not whole."""
+    store = study.path / "results" / "tiny-teacher" / "store" / "all-texts"
+    (store / "manifest.json").unlink()
+    mark = urlsafe_b64encode(b"results/tiny-teacher/store/all-texts").decode()
+    (study.path / ".snakemake" / "incomplete" / mark).write_text(
+        json.dumps({"external_jobid": None})
+    )
+    outcome = study.plan()
+    assert outcome.jobs["teach"] == 1, outcome.output
+    assert outcome.jobs["distil"] == 3
+    assert "align" not in outcome.jobs
