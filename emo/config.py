@@ -232,9 +232,12 @@ class TextSettings(Settings):
 
 
 class PooledTerms(Settings):
-    """Weights of the terms on the pooled vector."""
+    """Terms on the pooled vector, with a head that stays part of the student."""
 
-    cosine: Weight = Field(1.0, description="1 - cosine of head(student) and centred teacher")
+    dropout: float = Field(
+        0.0, ge=0.0, lt=1.0, description="of the student; noise only blurs a fixed target"
+    )
+    cosine: Weight = Field(1.0, description="1 - cosine of the centred vectors")
     relational: Weight = Field(
         10.0, description="squared difference of the in-batch similarity matrices"
     )
@@ -256,8 +259,8 @@ class EmoSettings(PooledTerms):
     """The repaired EMO (default form)."""
 
     form: Literal["emo"]
-    attention: Weight = Field(1.0, description="weight of the attention CKA term")
-    transport: Weight = Field(1.0, description="weight of the transport term")
+    attention: Weight = Field(0.1, description="weight of the attention CKA term")
+    transport: Weight = Field(0.5, description="weight of the transport term")
     layers: int = Field(1, ge=1, description="last student layers whose attention is compared")
     rows: int = Field(8, ge=2, description="most important mapped tokens whose rows are compared")
     cka: Literal["biased", "debiased"] = Field("debiased", description="estimator of CKA")

@@ -16,25 +16,21 @@ from emo.alignment import paper_text, read_alignment
 from emo.batches import Collator, RowSignals, TokenSignals
 from emo.checkpoints import latest_sealed
 from emo.config import EmoPaperSettings, EmoSettings, MethodSettings, TrainingSettings
-from emo.encoder import Encoder, load_encoder, pad
-from emo.errors import CheckError, ConfigError, DataError
+from emo.encoder import Encoder, load_encoder
+from emo.errors import ConfigError, DataError
 from emo.history import History
 from emo.methods import Method, build_method
 from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
 from emo.store import Store
+from emo.student import add_fitted_head, check_collapse, save_student, set_dropout, spread
 from emo.texts import load_texts
 from emo.tokens import TokenizedText
 from emo.tracking import RunGroup
-from emo.trainer import Distillation, DistillationTrainer, mean_cosine
+from emo.trainer import Distillation, DistillationTrainer
 
 logger = logging.getLogger(__name__)
-
-HEAD_SAMPLE = 2048
-"""Texts on which the head is fitted."""
-COLLAPSED = 0.98
-"""Mean cosine between different texts from which a student counts as collapsed."""
 
 
 class DistilSettings(BaseModel):
@@ -98,6 +94,7 @@ def distil(
     with exclusive(checkpoints / "training", f"the training of {out}"):
         if _finished(out) == identity:
             logger.info("%s: already finished by another process", out)
+            shutil.rmtree(checkpoints / identity, ignore_errors=True)
             return
         config = settings.model_dump(mode="json")
         with RunGroup(runs, identity, _parameters(settings), config) as group:
@@ -126,7 +123,17 @@ def _train(
     student = load_encoder(inputs.student)
     tokenized = student.tokenizer()(texts)
     signals = Store(inputs.store)
-    method = _build(settings, student, tokenized, keys, signals)
+    if not isinstance(settings.method, EmoPaperSettings):
+        add_fitted_head(student, tokenized, keys, signals)
+        set_dropout(student, settings.method.dropout)
+    before = spread(student, tokenized)
+    method = build_method(
+        settings.method,
+        layers=settings.layers,
+        student_width=student.width,
+        vector_centre=torch.from_numpy(signals["vector_centre"]),
+        state_centre=torch.from_numpy(signals["state_centre"]),
+    )
     collator = _collator(settings, inputs, method, student, texts, keys, tokenized, signals)
     checkpoint = latest_sealed(folder)
     last_step = (
@@ -144,9 +151,9 @@ def _train(
         Distillation(student, method), training, collator, len(texts), folder, settings.seed, record
     )
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    _check_collapse(student.eval(), tokenized)
+    check_collapse(before, spread(student, tokenized))
     with atomic_directory(out) as temporary:
-        _save_student(student, inputs.student, temporary / "student")
+        save_student(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
         write_json(
             temporary / "training.json",
@@ -161,36 +168,6 @@ def _train(
                 "settings": settings.model_dump(mode="json"),
             },
         )
-
-
-def _save_student(student: Encoder, prepared: Path, out: Path) -> None:
-    """Save as the prepared folder with new weights: its pooling, length and prompt stay."""
-    shutil.copytree(prepared, out)
-    student.transformer.save_pretrained(out)
-    weights = sha256_file(out / "model.safetensors")
-    write_json(out / "model.json", read_json(out / "model.json") | {"weights_sha256": weights})
-
-
-def _build(
-    settings: DistilSettings,
-    student: Encoder,
-    tokenized: Sequence[TokenizedText],
-    keys: Sequence[str],
-    signals: Store,
-) -> Method:
-    """Build the method; its head is fitted on texts spread evenly over the set."""
-    chosen = _spread(len(keys), HEAD_SAMPLE)
-    pooled, _ = _encode(student.eval(), [tokenized[index] for index in chosen])
-    rows = signals.rows([keys[index] for index in chosen])
-    method = build_method(
-        settings.method,
-        layers=settings.layers,
-        student_sample=pooled.cpu(),
-        teacher_sample=torch.from_numpy(signals["vectors"][rows]),
-        vector_centre=torch.from_numpy(signals["vector_centre"]),
-        state_centre=torch.from_numpy(signals["state_centre"]),
-    )
-    return method.to(student.device)
 
 
 def _collator(
@@ -235,38 +212,6 @@ def _given(path: Path | None, what: str, option: str) -> Path:
     if path is None:
         raise ConfigError(f"this method needs {what}; give {option}")
     return path
-
-
-@torch.inference_mode()
-def _encode(student: Encoder, texts: Sequence[TokenizedText]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return pooled states and final vectors of texts."""
-    pooled, vectors = [], []
-    for start in range(0, len(texts), 64):
-        input_ids, mask = pad(texts[start : start + 64], student.pad_id)
-        encoding = student(input_ids.to(student.device), mask.to(student.device))
-        pooled.append(encoding.pooled)
-        vectors.append(encoding.vectors)
-    return torch.cat(pooled), torch.cat(vectors)
-
-
-def _check_collapse(student: Encoder, tokenized: Sequence[TokenizedText]) -> None:
-    chosen = _spread(len(tokenized), 256)
-    _, vectors = _encode(student, [tokenized[index] for index in chosen])
-    cosine = mean_cosine(vectors)
-    if not cosine < COLLAPSED:
-        raise CheckError(
-            f"the student has collapsed: mean cosine {cosine:.3f} between different texts (limit "
-            f"{COLLAPSED}); lower `training.learning_rate` or start from other weights"
-        )
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Return at most so many indices, evenly spread."""
-    return (
-        sorted({index * count // most for index in range(most)})
-        if count > most
-        else list(range(count))
-    )
 
 
 def _digests(inputs: DistilInputs) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense
 from torch import Tensor, nn
 
 from emo.errors import ConfigError, DataError
@@ -47,6 +48,33 @@ class Encoder(nn.Module):
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
+
+    @property
+    def head(self) -> nn.Linear:
+        """The projection into the teacher's space; see :meth:`add_head`.
+
+        Raises:
+            ValueError: None was added.
+        """
+        for module in self.model:
+            if isinstance(module, Dense):
+                return module.linear
+        raise ValueError("the model has no head; add one first")
+
+    def add_head(self, head: nn.Linear) -> None:
+        """Put a projection behind the pooling: it becomes part of the model and is saved with it.
+
+        Mean pooling is linear, so the same projection maps single token states, too.
+        """
+        dense = Dense(head.in_features, head.out_features, activation_function=nn.Identity())
+        dense.linear = head
+        transformer, pooling, *others = self.model
+        self.model = SentenceTransformer(
+            modules=[transformer, pooling, dense, *others],
+            prompts={name: prompt or "" for name, prompt in self.model.prompts.items()},
+            default_prompt_name=self.model.default_prompt_name,
+            device=str(self.device),
+        )
 
     @property
     def transformer(self) -> Any:

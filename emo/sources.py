@@ -66,6 +66,20 @@ def location(source: Source, out: Path) -> Path:
     return path
 
 
+def local_files(source: Source) -> list[str]:
+    """Return the files in a local folder; none for a single file, a wheel or a hub repository.
+
+    A workflow that watches the folder alone misses a change inside a file, which leaves the
+    folder's own time as it was. Hidden files are not content.
+    """
+    if not isinstance(source, LocalSource):
+        return []
+    folder = Path(source.path)
+    inside = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    hidden = re.compile(r"(^|/)\.")
+    return [str(p) for p in inside if not hidden.search(p.relative_to(folder).as_posix())]
+
+
 def require_local_sources(study: Study) -> None:
     """Check that the local paths which the chosen parts of a study name are there.
 

@@ -16,6 +16,7 @@ from emo.encoder import Encoder
 from emo.errors import DataError
 from emo.methods import Method, Terms
 from emo.progress import Progress
+from emo.student import mean_cosine
 
 Record = Callable[[Mapping[str, Any]], None]
 
@@ -73,9 +74,11 @@ class DistillationTrainer(Trainer):
             settings = self._settings
             matrices: list[nn.Parameter] = []
             vectors: list[nn.Parameter] = []
-            for parameter in self._distillation.student.parameters():
+            student = self._distillation.student
+            for parameter in student.transformer.parameters():
                 (matrices if parameter.ndim > 1 else vectors).append(parameter)
-            heads = list(self._distillation.method.parameters())
+            known = {id(parameter) for parameter in [*matrices, *vectors]}
+            heads = [p for p in self._distillation.parameters() if id(p) not in known]
             rate, head_rate = settings.learning_rate, settings.head_learning_rate
             self.optimizer = torch.optim.AdamW(
                 [
@@ -140,15 +143,6 @@ class DistillationTrainer(Trainer):
             squares = [g.double().square().sum().item() for g in gradients if g is not None]
             norms[name] = math.sqrt(sum(squares))
         return norms
-
-
-def mean_cosine(vectors: Tensor) -> float:
-    """Return the mean cosine between different rows: near 1 when a student has collapsed."""
-    count = vectors.shape[0]
-    if count < 2:
-        return 0.0
-    unit = nn.functional.normalize(vectors.double(), dim=-1)
-    return float((unit.sum(dim=0).square().sum() - count) / (count * (count - 1)))
 
 
 def _arguments(settings: TrainingSettings, folder: Path, seed: int) -> TrainingArguments:

@@ -64,6 +64,7 @@ def _read_texts(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         return list(load_texts(path)["text"])
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as lines:  # str.splitlines would also split at U+2028
+            return [line.removesuffix("\n") for line in lines]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable UTF-8 text file: {error}") from None

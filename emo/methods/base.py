@@ -60,7 +60,7 @@ class Terms:
 
 
 class Method(nn.Module, ABC):
-    """A distillation method; its own parameters are projections, dropped after training."""
+    """A distillation method; parameters of its own are projections, dropped after training."""
 
     signals: ClassVar[frozenset[Signal]]
 

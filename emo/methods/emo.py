@@ -8,8 +8,7 @@ pooled vector leads.
 
 from typing import ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from emo.config import EmoSettings
 from emo.encoder import Encoder, Encoding
@@ -29,8 +28,6 @@ class EmoMethod(PooledMethod):
 
     Args:
         settings: Weights and the knobs of each term.
-        head: Linear map from student states, pooled or single, to the centred teacher space.
-            Mean pooling is linear, so one map serves both.
         vector_centre: ``(D_t,)`` mean teacher vector of the text set.
         state_centre: ``(D_t,)`` mean teacher token state of the text set.
     """
@@ -39,10 +36,8 @@ class EmoMethod(PooledMethod):
     settings: EmoSettings
     state_centre: Tensor
 
-    def __init__(
-        self, settings: EmoSettings, head: nn.Linear, vector_centre: Tensor, state_centre: Tensor
-    ) -> None:
-        super().__init__(settings, head, vector_centre)
+    def __init__(self, settings: EmoSettings, vector_centre: Tensor, state_centre: Tensor) -> None:
+        super().__init__(settings, vector_centre)
         self.register_buffer("state_centre", state_centre)
 
     def forward(self, student: Encoder, batch: Batch) -> Terms:
@@ -50,9 +45,9 @@ class EmoMethod(PooledMethod):
         encoding = student(
             batch["input_ids"], batch["mask"], last_layers(student, self.settings.layers)
         )
-        terms = self.pooled_terms(encoding, batch)
+        terms = self.pooled_terms(encoding.vectors, batch)
         terms["attention"], attention_counts = self._attention(encoding, batch)
-        terms["transport"], transport_counts = self._transport(encoding, batch)
+        terms["transport"], transport_counts = self._transport(student.head(encoding.states), batch)
         return Terms(terms, encoding.vectors, attention_counts | transport_counts)
 
     def _attention(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -67,19 +62,19 @@ class EmoMethod(PooledMethod):
         skipped = result.texts_skipped / len(student_rows)
         return self.settings.attention * result.loss, {"attention_skipped": skipped}
 
-    def _transport(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    def _transport(self, student_states: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         teacher_mass = teacher_masses(batch["teacher_importance"], batch["teacher_text"])
         student_mass = student_masses(
             teacher_mass, batch["pairs"], batch["student_text"], self.settings.floor
         )
-        # The head already maps into the centred space, so only the teacher's states are centred:
-        # a batch mean here would make a text's loss depend on its neighbours.
+        # The head maps to the scale of the teacher's vectors, so their mean centres the student. A
+        # mean over the batch would make a text's loss depend on its neighbours.
         cost = cosine_cost(
-            self.head(encoding.states),
+            student_states,
             batch["teacher_states"],
             batch["student_text"],
             batch["teacher_text"],
-            student_centre=torch.zeros_like(self.state_centre),
+            student_centre=self.vector_centre,
             teacher_centre=self.state_centre,
         )
         result = transport_loss(

@@ -12,7 +12,8 @@ def fit_head(student: Tensor, teacher: Tensor) -> nn.Linear:
 
     A random head would drag a student that already has a space of its own through a random
     rotation first. The map is on the student's side, since one on the teacher's can shrink any
-    loss by shrinking the target.
+    loss by shrinking the target. It stays part of the student, which then lives in the teacher's
+    space: vectors of the two can be compared.
 
     Formula:
         min over W, b of Σ ‖W s + b - t‖² + λ ‖W‖²

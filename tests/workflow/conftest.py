@@ -19,12 +19,6 @@ class FullRun:
 @pytest.fixture(scope="session")
 def full_run(tmp_path_factory) -> FullRun:
     """The whole tiny study, run once."""
-    import os
-
-    if os.environ.get("H8DEV"):
-        from pathlib import Path
-
-        return FullRun(StudyFolder(Path(os.environ["H8DEV"])), Outcome(0, ""))
     folder = StudyFolder(tmp_path_factory.mktemp("study"))
     write_study(folder.path)
     outcome = folder.snakemake()

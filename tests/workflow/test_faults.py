@@ -24,7 +24,9 @@ def training(study):
 
 @pytest.fixture
 def undisturbed(finished):
-    return Training(finished)
+    undisturbed = Training(finished)
+    assert "model.safetensors" in undisturbed.weights
+    return undisturbed
 
 
 def test_training_killed_in_every_way_ends_with_the_same_weights(training, undisturbed):

@@ -35,6 +35,20 @@ def test_another_layer_count_asks_the_teacher_for_rows_and_nothing_else(study):
     assert "align" not in jobs
 
 
+@pytest.mark.parametrize(
+    ("file", "rule", "count"),
+    [
+        ("data/questions.csv", "task", 1),
+        ("data/sentences/validation.tsv", "task", 2),
+        ("models/student/tokenizer.json", "model", 1),
+    ],
+)
+def test_change_inside_a_local_file_or_folder_is_seen(study, file, rule, count):
+    path = study.path / file
+    path.write_text(path.read_text().replace("the", "teh"))
+    assert study.plan().jobs[rule] == count
+
+
 @pytest.fixture
 def edited(study, tmp_path):
     """The finished study as seen by a copy of the code, which tests edit."""

@@ -45,8 +45,11 @@ class Training:
         return path.read_text() if path.exists() else ""
 
     @property
-    def weights(self) -> bytes:
-        return (self.out / "student" / "model.safetensors").read_bytes()
+    def weights(self) -> dict[str, bytes]:
+        """Every weight file of the student, by name."""
+        student = self.out / "student"
+        files = student.rglob("*.safetensors")
+        return {str(path.relative_to(student)): path.read_bytes() for path in files}
 
     @property
     def history(self) -> str:

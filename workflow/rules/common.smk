@@ -13,7 +13,7 @@ from emo.errors import EmoError
 from emo.provenance import code_version
 from emo.requests import request_from_name, signal_request
 from emo.runs import reference_runs, study_runs, training_runs
-from emo.sources import location, require_local_sources, slug
+from emo.sources import local_files, location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
 from snakemake.exceptions import WorkflowError
 
@@ -68,12 +68,20 @@ def model_source(wildcards):
     return source_path(study.models()[wildcards.model].source)
 
 
+def model_files(wildcards):
+    return local_files(study.models()[wildcards.model].source)
+
+
 def model_settings(wildcards):
     return as_json(study.models()[wildcards.model].model_dump(mode="json"))
 
 
 def task_source(wildcards):
     return source_path(study.tasks[wildcards.task].source)
+
+
+def task_files(wildcards):
+    return local_files(study.tasks[wildcards.task].source)
 
 
 def task_settings(wildcards):
@@ -183,6 +191,11 @@ def chosen_models():
 
 def all_scores(wildcards):
     return sorted({path for run in study_runs(study) for path in run.files})
+
+
+def all_cores():
+    """More than a run was given is cut down by Snakemake."""
+    return os.cpu_count() or 1
 
 
 def gpus():

@@ -75,7 +75,7 @@ rule speed:
         "logs/speed/{model}.log",
     conda:
         "../../envs/emo.yaml"
-    threads: workflow.cores
+    threads: all_cores()
     resources:
         gpu=gpus(),
     params:

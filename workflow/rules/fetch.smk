@@ -22,7 +22,8 @@ rule fetch:
 rule model:
     """Prepare a model folder that transformers and sentence-transformers load."""
     input:
-        model_source,
+        source=model_source,
+        files=model_files,
     output:
         directory("resources/models/{model}"),
     log:
@@ -35,4 +36,4 @@ rule model:
     message:
         "Prepare model {wildcards.model}"
     shell:
-        "python -m emo model {input:q} --settings {params.settings:q} --out {output} --log {log}"
+        "python -m emo model {input.source:q} --settings {params.settings:q} --out {output} --log {log}"

@@ -5,7 +5,8 @@
 rule task:
     """Prepare a task: splits without leakage, unusable rows dropped and counted."""
     input:
-        task_source,
+        source=task_source,
+        files=task_files,
     output:
         directory("resources/tasks/{task}"),
     log:
@@ -20,7 +21,7 @@ rule task:
     shell:
         """
         python -m emo task {wildcards.task} \
-            --source {input:q} \
+            --source {input.source:q} \
             --settings {params.settings:q} \
             --out {output} \
             --log {log}

@@ -1,0 +1,122 @@
+"""What is done to a student around its training: a head before, a check and a folder after."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from emo.encoder import Encoder, pad
+from emo.errors import CheckError
+from emo.methods import fit_head
+from emo.outputs import read_json, sha256_file, write_json
+from emo.store import Store
+from emo.tokens import TokenizedText
+
+HEAD_TEXTS = 4096
+"""Texts on which the head is fitted."""
+CHECKED_TEXTS = 256
+"""Texts on which collapse is looked for."""
+LEAST_SPREAD = 0.1
+"""Share of the spread before training below which a student counts as collapsed."""
+
+_BATCH = 64
+_LOADING = "sentence_bert_config.json"
+
+
+def add_fitted_head(
+    student: Encoder, texts: Sequence[TokenizedText], keys: Sequence[str], signals: Store
+) -> None:
+    """Give a student a head into the teacher's space, fitted on texts spread over the set.
+
+    Args:
+        student: The untrained student.
+        texts: Its tokens of every text of the set.
+        keys: Store key of each text.
+        signals: The teacher's signals.
+    """
+    chosen = _spread(len(texts), HEAD_TEXTS)
+    pooled, _ = _encode(student, [texts[index] for index in chosen])
+    rows = signals.rows([keys[index] for index in chosen])
+    student.add_head(fit_head(pooled, torch.from_numpy(signals["vectors"][rows]).to(pooled)))
+
+
+def set_dropout(student: Encoder, rate: float) -> None:
+    """Set the rate of every dropout layer of a student."""
+    for module in student.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+
+
+def spread(student: Encoder, texts: Sequence[TokenizedText]) -> float:
+    """Return one minus the mean cosine between different texts, on a sample."""
+    chosen = _spread(len(texts), CHECKED_TEXTS)
+    _, vectors = _encode(student, [texts[index] for index in chosen])
+    return 1.0 - mean_cosine(vectors)
+
+
+def mean_cosine(vectors: Tensor) -> float:
+    """Return the mean cosine between different rows of ``(B, D)``.
+
+    >>> mean_cosine(torch.eye(3))
+    0.0
+    """
+    count = vectors.shape[0]
+    if count < 2:
+        return 0.0
+    unit = nn.functional.normalize(vectors.double(), dim=-1)
+    return float((unit.sum(dim=0).square().sum() - count) / (count * (count - 1)))
+
+
+def check_collapse(before: float, after: float) -> None:
+    """Compare the spread of a student's vectors before and after training.
+
+    Raises:
+        CheckError: Hardly any of it is left, or it is not a number.
+    """
+    if not after > LEAST_SPREAD * before:
+        raise CheckError(
+            f"the student has collapsed: one minus the mean cosine between different texts went "
+            f"from {before:.4f} to {after:.4f}; lower `training.learning_rate` or start from other "
+            "weights"
+        )
+
+
+def save_student(student: Encoder, prepared: Path, out: Path) -> None:
+    """Save a trained student as a SentenceTransformer folder.
+
+    Args:
+        student: The trained student.
+        prepared: The folder it was loaded from; how it is loaded is taken over from there.
+        out: Folder to write.
+    """
+    student.model.save_pretrained(str(out), create_model_card=False)
+    shutil.copy(prepared / _LOADING, out / _LOADING)
+    record = read_json(prepared / "model.json")
+    record["weights_sha256"] = sha256_file(out / "model.safetensors")
+    record["parameters"] = sum(weight.numel() for weight in student.parameters())
+    write_json(out / "model.json", record)
+
+
+@torch.inference_mode()
+def _encode(student: Encoder, texts: Sequence[TokenizedText]) -> tuple[Tensor, Tensor]:
+    """Return pooled states and final vectors of texts, without dropout."""
+    was_training = student.training
+    student.eval()
+    order = sorted(range(len(texts)), key=lambda index: len(texts[index].input_ids))
+    pooled, vectors = [], []
+    for start in range(0, len(order), _BATCH):
+        batch = [texts[index] for index in order[start : start + _BATCH]]
+        input_ids, mask = pad(batch, student.pad_id)
+        encoding = student(input_ids.to(student.device), mask.to(student.device))
+        pooled.append(encoding.pooled)
+        vectors.append(encoding.vectors)
+    student.train(was_training)
+    back = torch.tensor(order).argsort()
+    return torch.cat(pooled)[back], torch.cat(vectors)[back]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most so many indices, evenly spread."""
+    return [place * count // most for place in range(most)] if count > most else list(range(count))
