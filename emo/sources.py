@@ -20,8 +20,9 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from huggingface_hub import snapshot_download
 
-from emo.config import HubSource, LocalSource, Source, Study, WheelSource
+from emo.config import Study
 from emo.config_errors import nearest
+from emo.config_sources import HubSource, LocalSource, Source, WheelSource
 from emo.errors import ConfigError, DataError
 from emo.outputs import atomic_directory, sha256_file
 

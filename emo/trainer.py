@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from emo.batches import Collator, TrainingTexts
 from emo.checkpoints import seal
@@ -67,6 +67,7 @@ class DistillationTrainer(Trainer):
             data_collator=collator,
             callbacks=[_SealCheckpoints(), _ShowProgress(settings.steps)],
         )
+        self.remove_callback(PrinterCallback)  # prints dicts between the lines of the log
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """Use AdamW; projections learn at their own rate and are never decayed."""

@@ -33,7 +33,7 @@ class Speed:
         """What the speed depends on, in words; speeds compare only where this is equal."""
         return (
             f"{self.texts} texts in batches of {self.batch_size}, device {self.device}, "
-            f"{self.threads} threads on {self.processors} processors"
+            f"{self.threads} of {self.processors} processors"
         )
 
 

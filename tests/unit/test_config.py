@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emo.config import HubSource, LocalSource, Study, WheelSource, parse_study
+from emo.config import Study, parse_study
+from emo.config_sources import HubSource, LocalSource, WheelSource
 from emo.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ import yaml
 from huggingface_hub import constants
 
 from emo import sources
-from emo.config import HubSource, LocalSource, WheelSource, parse_study
+from emo.config import parse_study
+from emo.config_sources import HubSource, LocalSource, WheelSource
 from emo.errors import ConfigError, DataError
 from emo.sources import fetch, local_files, location, require_local_sources, slug
 
