@@ -25,6 +25,20 @@ def student(tiny):
     return load_encoder(tiny.student, device=CPU).eval()
 
 
+@pytest.fixture
+def student_of(tiny):
+    """A fresh student as a form trains it: all but the paper's have a head, here a random one."""
+
+    def student_of(form):
+        student = load_encoder(tiny.student, device=CPU).eval()
+        if form != "emo-paper":
+            torch.manual_seed(5)
+            student.add_head(torch.nn.Linear(32, 48))
+        return student.eval()
+
+    return student_of
+
+
 @pytest.fixture(scope="session")
 def collators(tiny):
     """A collator for each form."""
@@ -63,8 +77,7 @@ def build(tiny):
         method = build_method(
             SETTINGS[form].model_copy(update=changes),
             layers=LAYERS[form],
-            student_sample=torch.randn(40, 32),
-            teacher_sample=torch.randn(40, 48),
+            student_width=32,
             vector_centre=torch.from_numpy(store["vector_centre"]),
             state_centre=torch.from_numpy(store["state_centre"]),
         )

@@ -68,24 +68,26 @@ def hsic(left, right):
     return (np.trace(product) + total - 2 * product.sum() / (count - 2)) / (count * (count - 3))
 
 
-def test_cosine_and_relational(collators, student, build, read, store):
-    method = build("emo")
-    terms = method(student, collators["emo"](TEXTS)).losses
-    targets = [array(teacher.vector) - store["vector_centre"] for teacher, _ in read]
-    mapped = [apply(method.head, student_pass.pooled) for _, student_pass in read]
+def test_cosine_and_relational(collators, student_of, build, read, store):
+    student, centre = student_of("emo"), store["vector_centre"]
+    terms = build("emo")(student, collators["emo"](TEXTS)).losses
+    targets = [array(teacher.vector) - centre for teacher, _ in read]
+    heads = [apply(student.head, student_pass.pooled) for _, student_pass in read]
+    mapped = [vector / np.linalg.norm(vector) - centre for vector in heads]
     expected = np.mean([1 - cosine(m, t) for m, t in zip(mapped, targets, strict=True)])
     assert terms["cosine"].item() == pytest.approx(expected, abs=1e-5)
     squares = []
     for first in range(len(read)):
         for second in range(len(read)):
             if first != second:
-                ours = cosine(array(read[first][1].vector), array(read[second][1].vector))
+                ours = cosine(mapped[first], mapped[second])
                 theirs = cosine(targets[first], targets[second])
                 squares.append((ours - theirs) ** 2)
     assert terms["relational"].item() == pytest.approx(10 * np.mean(squares), abs=1e-5)
 
 
-def test_pooled_has_the_same_two_terms(collators, student, build):
+def test_pooled_has_the_same_two_terms(collators, student_of, build):
+    student = student_of("emo")
     emo = build("emo")(student, collators["emo"](TEXTS)).losses
     pooled = build("pooled")(student, collators["pooled"](TEXTS)).losses
     assert pooled.keys() == {"cosine", "relational"}
@@ -93,7 +95,7 @@ def test_pooled_has_the_same_two_terms(collators, student, build):
         torch.testing.assert_close(term, emo[name])
 
 
-def test_attention(collators, student, build, read, pairs):
+def test_attention(collators, student_of, build, read, pairs):
     """Rows of the eight most important pairs, debiased CKA, mean over texts with four or more."""
     losses = []
     for (teacher, student_pass), mapped in zip(read, pairs, strict=True):
@@ -107,14 +109,14 @@ def test_attention(collators, student, build, read, pairs):
         norm = np.sqrt(hsic(gram_t, gram_t) * hsic(gram_s, gram_s))
         losses.append(1 - hsic(gram_s, gram_t) / norm)
     assert 3 < len(losses) < len(TEXTS)
-    terms = build("emo")(student, collators["emo"](TEXTS))
+    terms = build("emo", attention=1.0)(student_of("emo"), collators["emo"](TEXTS))
     assert terms.losses["attention"].item() == pytest.approx(np.mean(losses), abs=1e-4)
     assert terms.counts["attention_skipped"] == len(TEXTS) - len(losses)
 
 
-def test_transport(collators, student, build, read, pairs, store):
+def test_transport(collators, student_of, build, read, pairs, store):
     """POT's plain Sinkhorn on every text by itself."""
-    method = build("emo", rounds=5000)
+    student, method = student_of("emo"), build("emo", rounds=5000, transport=1.0)
     losses = []
     for (teacher, student_pass), mapped in zip(read, pairs, strict=True):
         sums = importance(teacher)
@@ -125,7 +127,7 @@ def test_transport(collators, student, build, read, pairs, store):
         least = 0.1 * np.mean(list(carried.values()))
         mass_s = np.array([carried.get(place, least) for place in places_s])
         states_t = array(teacher.states)[places_t] - store["state_centre"]
-        states_s = apply(method.head, student_pass.states[places_s])
+        states_s = apply(student.head, student_pass.states[places_s]) - store["vector_centre"]
         cost = np.array([[1 - cosine(s, t) for t in states_t] for s in states_s])
         masses = mass_s / mass_s.sum(), mass_t[places_t]
         plan = ot.sinkhorn(*masses, cost, 0.1, numItermax=20000, stopThr=1e-10)
@@ -136,9 +138,9 @@ def test_transport(collators, student, build, read, pairs, store):
     assert terms.counts["transport_unconverged"] == 0
 
 
-def test_a_text_without_pairs_does_not_dilute_the_transport(collators, student, build):
+def test_a_text_without_pairs_does_not_dilute_the_transport(collators, student_of, build):
     """The mean is over the texts that were moved; the others are counted."""
-    method, batch = build("emo"), collators["emo"](TEXTS)
+    student, method, batch = student_of("emo"), build("emo"), collators["emo"](TEXTS)
     texts = batch["pairs"][:, 0]
     losses = [
         method(student, batch | {"pairs": batch["pairs"][texts == text]}).losses["transport"]
