@@ -21,7 +21,9 @@ from emo.config_errors import explain, nearest
 from emo.config_sources import Settings, Source
 from emo.errors import ConfigError
 
-RESERVED_NAMES = frozenset({"figures", "reference", "speed", "store", "teacher", "undistilled"})
+_FOLDERS = ("alignment", "benchmarks", "figures", "reference", "rows", "speed", "store", "trained")
+RESERVED_NAMES = frozenset({*_FOLDERS, "teacher", "undistilled"})
+"""Folders of the results, and the methods that are not trained."""
 
 Name = Annotated[
     str,

@@ -62,7 +62,7 @@ class DistillationTrainer(Trainer):
         self._record = record
         super().__init__(
             model=model,
-            args=_arguments(settings, folder, seed),
+            args=_arguments(settings, folder, seed, use_cpu=model.student.device.type == "cpu"),
             train_dataset=TrainingTexts(texts),
             data_collator=collator,
             callbacks=[_SealCheckpoints(), _ShowProgress(settings.steps)],
@@ -146,9 +146,12 @@ class DistillationTrainer(Trainer):
         return norms
 
 
-def _arguments(settings: TrainingSettings, folder: Path, seed: int) -> TrainingArguments:
+def _arguments(
+    settings: TrainingSettings, folder: Path, seed: int, use_cpu: bool
+) -> TrainingArguments:
     arguments = TrainingArguments(
         output_dir=str(folder),
+        use_cpu=use_cpu,
         max_steps=settings.steps,
         per_device_train_batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,

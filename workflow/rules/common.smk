@@ -26,7 +26,9 @@ try:
     study = parse_study(config)
     require_local_sources(study)
 except EmoError as error:
-    raise WorkflowError(f"The config (config.yaml and --configfile):\n{error}") from None
+    raise WorkflowError(
+        f"The config (config.yaml and --configfile):\n{error}"
+    ) from None
 
 if workflow.is_main_process:
     clear_stale_lock(Path.cwd())
