@@ -12,6 +12,7 @@ rule align:
         "results/{teacher}/{student}/alignment/{texts}/{alignment}.parquet",
     log:
         "logs/align/{teacher}/{student}/{texts}/{alignment}.log",
+    priority: 2
     conda:
         "../../envs/emo.yaml"
     params:

@@ -19,6 +19,7 @@ rule distil:
         "logs/distil/{teacher}/{student}/{texts}/{method}/seed{seed}.log",
     benchmark:
         "results/benchmarks/distil/{teacher}/{student}/{texts}/{method}/seed{seed}.tsv"
+    priority: 1
     conda:
         "../../envs/emo.yaml"
     resources:

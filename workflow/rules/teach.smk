@@ -13,6 +13,8 @@ rule teach:
         "logs/teach/{teacher}/{texts}.log",
     benchmark:
         "results/benchmarks/teach/{teacher}/{texts}.tsv"
+    # The longest chains start here, so that they do not end a run alone.
+    priority: 2
     conda:
         "../../envs/emo.yaml"
     resources:
@@ -46,6 +48,7 @@ rule teach_rows:
         "logs/teach_rows/{teacher}/{student}/{texts}/{request}.log",
     benchmark:
         "results/benchmarks/teach_rows/{teacher}/{student}/{texts}/{request}.tsv"
+    priority: 2
     conda:
         "../../envs/emo.yaml"
     resources:
