@@ -22,6 +22,7 @@ include: "workflow/rules/aggregate.smk"
 rule all:
     default_target: True
     input:
+        intermediate_files(),
         "results/summary.csv",
         "results/report.md",
         "results/figures/score_speed.png",

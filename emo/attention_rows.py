@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from transformers import AutoConfig
 
 from emo.alignment import Alignment, content_text, paper_text, read_alignment
 from emo.encoder import Encoder, load_encoder
 from emo.errors import DataError
-from emo.outputs import exclusive, sha256_file
+from emo.outputs import sha256_file
 from emo.provenance import code_version
 from emo.requests import RowRequest
 from emo.store import Store, write_store
@@ -87,37 +88,36 @@ def store_rows(
         out: Folder of the new store.
         dtype: Precision of the pass.
     """
-    with exclusive(out.parent / f".{out.name}", f"the attention rows {out}"):
-        table = load_texts(texts)
-        signals = Store(store)
-        pairs = read_alignment(alignment)
-        encoder = load_encoder(teacher, dtype).eval()
-        depth = AutoConfig.from_pretrained(student).num_hidden_layers
-        layers = [pair[1] for pair in layer_pairs(depth, encoder.layers, request.layers)]
-        read = list(table["text"])
-        if request.form == "emo-paper":
-            student_tokenizer = load_encoder(student).tokenizer()
-            read = [paper_text(text, student_tokenizer) for text in read]
-            selections = _paper_selections(encoder, read, pairs)
-        else:
-            rows = signals.rows(list(table["key"]))
-            selections = _selections(pairs, signals, rows, request.rows or len(read))
-        identity = {
-            "signals": signals.digest,
-            "alignment": sha256_file(alignment),
-            "student_layers": depth,
-            "request": [request.form, request.layers, request.rows],
-            "code": code_version("emo.attention_rows"),
-        }
-        _write(
-            out,
-            identity,
-            list(table["key"]),
-            encoder,
-            encoder.tokenizer()(read),
-            selections,
-            layers,
-        )
+    table = load_texts(texts)
+    signals = Store(store)
+    pairs = read_alignment(alignment)
+    encoder = load_encoder(teacher, dtype).eval()
+    depth = AutoConfig.from_pretrained(student).num_hidden_layers
+    layers = [pair[1] for pair in layer_pairs(depth, encoder.layers, request.layers)]
+    read = list(table["text"])
+    if request.form == "emo-paper":
+        student_tokenizer = load_encoder(student, device=torch.device("cpu")).tokenizer()
+        read = [paper_text(text, student_tokenizer) for text in read]
+        selections = _paper_selections(encoder, read, pairs)
+    else:
+        rows = signals.rows(list(table["key"]))
+        selections = _selections(pairs, signals, rows, request.rows or len(read))
+    identity = {
+        "signals": signals.digest,
+        "alignment": sha256_file(alignment),
+        "student_layers": depth,
+        "request": [request.form, request.layers, request.rows],
+        "code": code_version("emo.attention_rows"),
+    }
+    _write(
+        out,
+        identity,
+        list(table["key"]),
+        encoder,
+        encoder.tokenizer()(read),
+        selections,
+        layers,
+    )
 
 
 def _write(

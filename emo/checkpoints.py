@@ -16,6 +16,8 @@ from emo.outputs import read_json, sha256_file, write_json
 logger = logging.getLogger(__name__)
 
 SEAL = "seal.json"
+KEPT = 2
+"""Checkpoints kept: the newest may turn out to be broken."""
 REQUIRED = (
     "model.safetensors",
     "optimizer.pt",
@@ -37,14 +39,18 @@ def seal(checkpoint: Path) -> None:
     write_json(checkpoint / SEAL, _digests(checkpoint))
 
 
+def discard_older(checkpoint: Path) -> None:
+    """Remove all checkpoints but a sealed one and the one before it.
+
+    The trainer's own rotation would run before the new checkpoint is sealed.
+    """
+    for _, older in _numbered(checkpoint.parent)[:-KEPT]:
+        shutil.rmtree(older)
+
+
 def latest_sealed(folder: Path) -> Path | None:
     """Return the newest whole checkpoint of a run; remove broken ones, naming each in the log."""
-    found = [
-        (int(match[1]), path)
-        for path in folder.glob("checkpoint-*")
-        if (match := _NAME.fullmatch(path.name))
-    ]
-    for _, checkpoint in sorted(found, reverse=True):
+    for _, checkpoint in reversed(_numbered(folder)):
         fault = _fault(checkpoint)
         if fault is None:
             return checkpoint
@@ -54,6 +60,12 @@ def latest_sealed(folder: Path) -> Path | None:
 
 
 _NAME = re.compile(r"checkpoint-(\d+)")
+
+
+def _numbered(folder: Path) -> list[tuple[int, Path]]:
+    """Return the checkpoints of a run by step."""
+    found = ((_NAME.fullmatch(path.name), path) for path in folder.glob("checkpoint-*"))
+    return sorted((int(match[1]), path) for match, path in found if match)
 
 
 def _fault(checkpoint: Path) -> str | None:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from emo.config import AlignmentMethod, Family
 from emo.errors import ConfigError, EmoError
+from emo.outputs import exclusive
 from emo.progress import configure_logging
 
 logger = logging.getLogger("emo")
@@ -39,7 +40,7 @@ def main() -> None:
     app()
 
 
-def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
+def guarded(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """Set up logging, close runs of dead processes, and turn errors into exit codes."""
 
     @wraps(function)
@@ -58,6 +59,20 @@ def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
             raise typer.Exit(1) from None
 
     return wrapper
+
+
+def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Guard a command, and let one process at a time make what its ``out`` names."""
+
+    @wraps(function)
+    def alone(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        out = kwargs["out"]
+        assert isinstance(out, Path)  # typer passes every option by name
+        out = out.absolute()  # so that "." has a name too
+        with exclusive(out.parent / f".{out.name}", f"the output {out}"):
+            function(*args, **kwargs)
+
+    return guarded(alone)
 
 
 @app.command()
@@ -178,7 +193,7 @@ def teach_rows(
 
 
 @app.command()
-@stage
+@guarded  # holds a lock of its own, and looks for a finished result first
 def distil(
     texts: Annotated[Path, typer.Argument(help="A text set.")],
     settings: Json,
@@ -253,7 +268,7 @@ def report(
 
 
 @app.command()
-@stage
+@guarded
 def schema(out: Out, log: Log = None) -> None:
     """Write the schema of config.yaml."""
     from emo.config_schema import write_schema

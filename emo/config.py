@@ -7,7 +7,7 @@ and folders are not part of a study and have no key here.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     Field,
@@ -31,6 +31,7 @@ Name = Annotated[
     Field(description="lower-case letters, digits and hyphens"),
 ]
 Weight = Annotated[float, Field(ge=0.0)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="as large as numpy takes")]
 
 
 class ModelSettings(Settings):
@@ -175,6 +176,8 @@ class TextSettings(Settings):
 class PooledTerms(Settings):
     """Terms on the pooled vector, with a head that stays part of the student."""
 
+    weights: ClassVar[tuple[str, ...]] = ("cosine", "relational")
+
     dropout: float = Field(
         0.0, ge=0.0, lt=1.0, description="of the student; noise only blurs a fixed target"
     )
@@ -183,25 +186,30 @@ class PooledTerms(Settings):
         10.0, description="squared difference of the in-batch similarity matrices"
     )
 
+    @model_validator(mode="after")
+    def _some_term(self) -> Self:
+        if not any(getattr(self, weight) for weight in self.weights):
+            names = " or ".join(f"`{weight}`" for weight in self.weights)
+            raise ValueError(f"give {names} a weight above 0")
+        return self
+
 
 class PooledSettings(PooledTerms):
     """The strong simple baseline: terms on the pooled vector alone."""
 
     form: Literal["pooled"]
 
-    @model_validator(mode="after")
-    def _some_term(self) -> Self:
-        if not (self.cosine or self.relational):
-            raise ValueError("give `cosine` or `relational` a weight above 0")
-        return self
-
 
 class EmoSettings(PooledTerms):
     """The repaired EMO (default form)."""
 
+    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "attention", "transport")
+
     form: Literal["emo"]
-    attention: Weight = Field(0.1, description="weight of the attention CKA term")
-    transport: Weight = Field(0.5, description="weight of the transport term")
+    attention: Weight = Field(
+        0.2, description="weight of the attention CKA term; with 0 no teacher rows are made"
+    )
+    transport: Weight = Field(0.6, description="weight of the transport term")
     layers: int = Field(1, ge=1, description="last student layers whose attention is compared")
     rows: int = Field(8, ge=2, description="most important mapped tokens whose rows are compared")
     cka: Literal["biased", "debiased"] = Field("debiased", description="estimator of CKA")
@@ -212,6 +220,9 @@ class EmoSettings(PooledTerms):
     )
 
 
+_PAPER_LAYERS: dict[Family, int] = {"classification": 1, "pairs": 2, "sts": 2}
+
+
 class EmoPaperSettings(Settings):
     """EMO as its authors ran it, oddities included."""
 
@@ -220,11 +231,17 @@ class EmoPaperSettings(Settings):
     attention: Weight = Field(0.1, description="weight of the attention CKA term")
     transport: Weight = Field(1.0, description="weight of the transport term")
     layers: dict[Family, Annotated[int, Field(ge=1)]] = Field(
-        {"classification": 1, "pairs": 2, "sts": 2},
-        description="last student layers whose attention is compared, by family of the text set",
+        _PAPER_LAYERS,
+        description="last student layers whose attention is compared, by family of the text set; "
+        "families left out keep their default",
     )
     batch_scale: bool = Field(True, description="scale the CKA sum by 4/B, to weigh as published")
     temperature: float = Field(0.05, gt=0.0, description="of InfoNCE over dropout views")
+
+    @field_validator("layers")
+    @classmethod
+    def _every_family(cls, layers: dict[Family, int]) -> dict[Family, int]:
+        return _PAPER_LAYERS | layers
 
 
 MethodSettings = Annotated[
@@ -261,7 +278,7 @@ class Selection(Settings):
     students: list[Name] = Field(min_length=1)
     tasks: list[Name] = Field(min_length=1)
     methods: list[Name] = Field(min_length=1)
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
     compare: Comparison
 
     @field_validator("teachers", "students", "tasks", "methods", "seeds")

@@ -51,11 +51,25 @@ def _line(fault: Any, root: type[BaseModel]) -> str:
             return f"{key}: unknown value `{given}`" + nearest(
                 str(given), [choice.strip("'") for choice in expected]
             )
+        case "int_type" | "float_type" if _is_number(fault["input"]):
+            return (
+                f"{key}: {fault['msg']}, not text (given: {fault['input']!r}); take the quotes "
+                "off, and write 1.0e-4 for 1e-4, which YAML reads as text"
+            )
         case "value_error":
             reason = str(fault["ctx"]["error"])
             return f"{key}: {reason}" if key else reason
         case _:
             return f"{key}: {fault['msg']} (given: {fault['input']!r})"
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether text looks like a number to whoever wrote it."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
 
 
 def _dotted(location: tuple[int | str, ...], root: type[BaseModel]) -> str:

@@ -4,13 +4,24 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+)
 
 
 class Settings(BaseModel):
-    """Base of every part of the study: unknown keys are errors, values never change."""
+    """Base of every part of the study: unknown keys are errors, values never change.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Types are strict: a number in quotes or a yes for a number is a slip, not a number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class WheelSource(Settings):
@@ -56,9 +67,23 @@ def _source_kind(value: Any) -> str:
     return next((kind for kind in ("wheel", "hub") if get_close_matches(kind, keys, n=1)), "path")
 
 
+def _one_kind(value: Any) -> Any:
+    """Refuse keys of two kinds, which come about when one config is laid over another."""
+    keys = set(value) if isinstance(value, Mapping) else set()
+    for kind, other in (("wheel", "hub"), ("wheel", "revision"), ("hub", "path")):
+        if {kind, other} <= keys:
+            raise ValueError(
+                f"`{kind}` and `{other}` belong to different kinds of source. A file given with "
+                "--configfile is merged key by key, so the old keys stay: declare the new source "
+                "under a new name"
+            )
+    return value
+
+
 Source = Annotated[
     Annotated[WheelSource, Tag("wheel")]
     | Annotated[HubSource, Tag("hub")]
     | Annotated[LocalSource, Tag("path")],
     Discriminator(_source_kind),
+    BeforeValidator(_one_kind),
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict
+from safetensors.torch import load_file
 from transformers import set_seed
 
 from emo.alignment import paper_text, read_alignment
@@ -147,10 +148,15 @@ def _train(
         history.append(entry)
         group.log_metrics(_flat(entry), step=entry["step"])
 
+    model = Distillation(student, method)
     trainer = DistillationTrainer(
-        Distillation(student, method), training, collator, len(texts), folder, settings.seed, record
+        model, training, collator, len(texts), folder, settings.seed, record
     )
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if checkpoint and last_step >= training.steps:
+        # Killed after the last step: the trainer would take one more.
+        model.load_state_dict(load_file(checkpoint / "model.safetensors"))
+    else:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     check_collapse(before, spread(student, tokenized))
     with atomic_directory(out) as temporary:
         save_student(student, inputs.student, temporary / "student")
@@ -229,8 +235,9 @@ def _digests(inputs: DistilInputs) -> dict[str, Any]:
 
 
 def _finished(out: Path) -> str | None:
-    path = out / "training.json"
-    return str(read_json(path)["identity"]) if path.is_file() else None
+    record, weights = out / "training.json", out / "student" / "model.safetensors"
+    whole = record.is_file() and weights.is_file()
+    return str(read_json(record)["identity"]) if whole else None
 
 
 def _parameters(settings: DistilSettings) -> dict[str, Any]:

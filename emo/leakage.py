@@ -18,17 +18,19 @@ def usable(text: str) -> bool:
 def normalised(text: str) -> str:
     """Fold what does not make two sentences differ: width, case, punctuation, spacing.
 
-    NFKC, case folding, letters and digits kept, every other run of characters one space.
+    NFKC, case folding, letters and digits kept, every other run of characters one space. A text
+    without letters and digits, such as an emoji, keeps all its characters but whitespace.
 
     >>> normalised("  The CAT\u2019s \uff12nd life!")
     'the cat s 2nd life'
-    >>> normalised("?!")
-    ''
+    >>> normalised(" ?! ")
+    '?!'
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join("".join(c if c.isalnum() else " " for c in folded).split())
+    words = " ".join("".join(c if c.isalnum() else " " for c in folded).split())
+    return words or "".join(folded.split())
 
 
 def normalised_set(texts: Iterable[str]) -> set[str]:
-    """Return the normalised forms of texts; texts of punctuation alone have none."""
-    return {normalised(text) for text in texts} - {""}
+    """Return the normalised forms of texts."""
+    return {normalised(text) for text in texts}

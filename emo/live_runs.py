@@ -1,12 +1,11 @@
-"""Records of the tracked runs that live processes feed, so that a killed one can be closed.
+"""Records of the processes that feed tracked runs, so that those of a killed one can be closed.
 
 After ``kill -9`` nobody tells the tracking store, and a run would count as running for ever. Each
-process therefore leaves a small file while it feeds runs; whoever comes later finds the files of
-dead processes.
+process therefore leaves a small file from before it opens runs until they are closed; whoever
+comes later finds the files of dead processes. The runs themselves bear their process in their tags.
 """
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,23 +21,21 @@ _counter = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class LiveRuns:
-    """The runs that one process feeds.
+    """That a process feeds runs, and where.
 
     Attributes:
         owner: the process.
         uri: public address of the tracking store.
-        run_ids: the runs.
     """
 
     owner: ProcessIdentity
     uri: str
-    run_ids: Sequence[str]
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """Read the form that :meth:`save` writes."""
         owner = ProcessIdentity(**record["owner"])
-        return cls(owner=owner, uri=record["uri"], run_ids=record["run_ids"])
+        return cls(owner=owner, uri=record["uri"])
 
     def save(self, folder: Path) -> Path:
         """Write the record into the folder and return its file."""

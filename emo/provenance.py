@@ -20,6 +20,8 @@ DIGEST_LENGTH = 16
 
 OBSERVERS = frozenset(
     {
+        "emo.config_errors",  # words messages
+        "emo.errors",
         "emo.interruption",
         "emo.live_runs",
         "emo.outputs",  # moves files whole into place; what is in them comes from the callers

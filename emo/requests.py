@@ -4,10 +4,16 @@ Two methods that ask for the same share one file, so the name says everything th
 depends on besides teacher, student and text set.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from emo.config import EmoPaperSettings, EmoSettings, Family, MethodSettings
+from emo.errors import ConfigError
+
+_NAME = re.compile(
+    r"emo-k(?P<layers>[1-9][0-9]*)-m(?P<rows>[1-9][0-9]*)|emo-paper-k(?P<paper_layers>[1-9][0-9]*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,10 @@ def signal_request(settings: MethodSettings, family: Family) -> SignalRequest:
     """Return what a method asks for on a text set of a family."""
     match settings:
         case EmoSettings():
-            return SignalRequest("mined", RowRequest("emo", settings.layers, settings.rows))
+            rows = RowRequest("emo", settings.layers, settings.rows)
+            return SignalRequest(
+                "mined" if settings.transport else None, rows if settings.attention else None
+            )
         case EmoPaperSettings():
             return SignalRequest("mined-masses", RowRequest("emo-paper", settings.layers[family]))
         case _:
@@ -68,11 +77,18 @@ def signal_request(settings: MethodSettings, family: Family) -> SignalRequest:
 def request_from_name(name: str) -> RowRequest:
     """Read a request back from its name.
 
+    Raises:
+        ConfigError: It is no name of a request.
+
     >>> request_from_name("emo-paper-k2")
     RowRequest(form='emo-paper', layers=2, rows=None)
     """
-    form, _, numbers = name.rpartition("-k")
-    layers, _, rows = numbers.partition("-m")
-    return RowRequest(
-        "emo" if form == "emo" else "emo-paper", int(layers), int(rows) if rows else None
-    )
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ConfigError(
+            f"`{name}` names no attention rows; write emo-k1-m8 (last student layers, most rows of "
+            "a text) or emo-paper-k2 (last student layers)"
+        )
+    if match["layers"]:
+        return RowRequest("emo", int(match["layers"]), int(match["rows"]))
+    return RowRequest("emo-paper", int(match["paper_layers"]))

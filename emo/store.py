@@ -6,7 +6,6 @@ read as memory maps, so neither side holds more than it touches. Rows are addres
 of the text, never by position in some file.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +19,6 @@ from emo.outputs import atomic_directory, read_json, sha256_file, write_json
 
 MANIFEST = "manifest.json"
 LAYOUT = 1
-
-
-def text_key(text: str) -> str:
-    """Return the key a text is stored under: the SHA-256 of its UTF-8 bytes."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 class StoreWriter:

@@ -20,6 +20,10 @@ logger = logging.getLogger(__name__)
 ROW = "row"
 """Column with the 1-based number of a record in its file, a header line not counted."""
 
+_FIELD_CHARACTERS = 2**31 - 1
+"""As much as the csv module can hold on every platform; its own limit of 131,072 is too few for
+documents, and strict reading catches stray quotes without it."""
+
 _Record = tuple[int, dict[str, str]]
 
 
@@ -100,10 +104,24 @@ def _text_table(path: Path, stream: IO[str], settings: TableSettings) -> pd.Data
 def _frame(path: Path, records: Iterable[_Record]) -> pd.DataFrame:
     rows, values = [], []
     for row, record in records:
+        _check_characters(path, row, record)
         rows.append(row)
         values.append(record)
     table = pd.DataFrame(values, dtype=object).fillna("").astype(str)
     return _with_rows(path, table, rows)
+
+
+def _check_characters(path: Path, row: int, record: dict[str, str]) -> None:
+    r"""Refuse half a character, which JSON can spell (``"\ud83d"``) and no UTF-8 file can hold."""
+    for name, value in record.items():
+        try:
+            f"{name}{value}".encode()
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            raise DataError(
+                f"row {row} of {path}: `{ascii(name)[1:-1]}` holds {half}, one half of a surrogate "
+                "pair; mend or remove the row"
+            ) from error
 
 
 def _with_rows(path: Path, table: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
@@ -123,6 +141,7 @@ def _separated_records(path: Path, stream: IO[str], settings: TableSettings) -> 
         # Lenient reading lets one stray quote swallow the rest of the file without a word.
         strict=settings.quoting,
     )
+    csv.field_size_limit(_FIELD_CHARACTERS)
     names = settings.names or _header(path, reader)
     row = longer = 0
     try:

@@ -16,7 +16,7 @@ from emo.config import COLUMNS, Family, FileSplits, HashSplits, TaskSettings
 from emo.errors import ConfigError, DataError
 from emo.labelled_rows import UNUSABLE, LabelledRows, listed, log_unusable, read_rows
 from emo.leakage import normalised, normalised_set
-from emo.outputs import atomic_file, write_json
+from emo.outputs import atomic_directory, write_json
 from emo.splits import DistinctRows, distinct_rows, hash_splits
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,13 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 TEXT_COLUMNS: Mapping[Family, tuple[str, ...]] = {
     family: columns[:-1] for family, columns in COLUMNS.items()
 }
+
+VARIED_SPLITS: Mapping[Family, tuple[Split, ...]] = {
+    "classification": ("train", "test"),
+    "pairs": ("validation", "test"),
+    "sts": ("test",),
+}
+"""Splits that need two different labels: a classifier, a threshold or a score rests on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +89,11 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
         settings: The task.
         source: Folder with the task's files, or the one file itself.
         out: Folder for ``train``, ``validation``, ``test`` and ``texts`` (parquet) and
-            ``report.json``.
+            ``report.json``; an existing one is replaced.
 
     Raises:
-        DataError: Rows cannot be read, test rows have no text, or a split is left empty.
+        DataError: Rows cannot be read, test rows have no text, a split is left empty, or has one
+            label only where scores are not defined then.
         ConfigError: ``source`` and ``splits`` do not fit each other.
     """
     columns = TEXT_COLUMNS[settings.family]
@@ -105,6 +113,7 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
         if rows.empty:
             raise DataError(f"{name}: no {split} row is left of {len(parts.splits[split])}")
     label = COLUMNS[settings.family][-1]
+    _check_variety(name, splits, label, VARIED_SPLITS[settings.family])
     report = TaskReport(
         task=name,
         family=settings.family,
@@ -194,14 +203,26 @@ def _without_leakage(
     return table[~leaks.any(axis="columns")].reset_index(drop=True)
 
 
+def _check_variety(
+    name: str, splits: Mapping[str, pd.DataFrame], label: str, varied: Sequence[Split]
+) -> None:
+    for split in varied:
+        values = splits[split][label].unique().tolist()
+        if len(values) == 1:
+            raise DataError(
+                f"{name}: every {split} row has the {label} {values[0]!r}, and scores need two "
+                f"different ones; give `tasks.{name}` other files, columns or `splits`"
+            )
+
+
 def _write(
     out: Path, splits: Mapping[str, pd.DataFrame], texts: Sequence[str], report: TaskReport
 ) -> None:
     tables = {**splits, "texts": pd.DataFrame({"text": texts}, dtype="str")}
-    for stem, table in tables.items():
-        with atomic_file(out / f"{stem}.parquet") as temporary:
-            table.to_parquet(temporary, index=False)
-    write_json(out / "report.json", asdict(report))
+    with atomic_directory(out) as folder:
+        for stem, table in tables.items():
+            table.to_parquet(folder / f"{stem}.parquet", index=False)
+        write_json(folder / "report.json", asdict(report))
     logger.info(
         "%s: %s rows; %d train and %d validation rows dropped as leaks; %d texts, %d left out",
         report.task,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from emo.encoder import Encoder, Encoding, load_encoder, pad
 from emo.losses import attention_importance
-from emo.outputs import exclusive, read_json
+from emo.outputs import read_json
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.store import write_store
@@ -44,11 +44,6 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
         out: Folder of the store.
         dtype: Precision of the pass; signals are stored in float32.
     """
-    with exclusive(out.parent / f".{out.name}", f"the teacher store {out}"):
-        _teach(teacher, texts, out, dtype)
-
-
-def _teach(teacher: Path, texts: Path, out: Path, dtype: str) -> None:
     table = load_texts(texts)
     encoder = load_encoder(teacher, dtype).eval()
     tokenized = encoder.tokenizer()(list(table["text"]))

@@ -35,6 +35,11 @@ class TextsReport:
     texts: int
 
 
+def text_key(text: str) -> str:
+    """Return the key that stores know a text by: the hex SHA-256 of its UTF-8 bytes."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
 def build_texts(
     task_folders: Sequence[Path], test_folders: Sequence[Path], out: Path
 ) -> TextsReport:
@@ -46,8 +51,8 @@ def build_texts(
     Args:
         task_folders: Prepared tasks whose texts are used, in this order.
         test_folders: Every prepared task whose test split must stay unseen.
-        out: Parquet file with ``text`` and ``key``, the hex SHA-256 of the text in UTF-8; the
-            report is written beside it as JSON.
+        out: Parquet file with ``text`` and ``key``, see :func:`text_key`; the report is
+            written beside it as JSON.
 
     Raises:
         DataError: A task folder is not complete, or no text is left.
@@ -68,7 +73,7 @@ def build_texts(
         leaked=len(united) - len(kept),
         texts=len(kept),
     )
-    keys = [hashlib.sha256(text.encode()).hexdigest() for text in kept]
+    keys = [text_key(text) for text in kept]
     with atomic_file(out) as temporary:
         pd.DataFrame({"text": kept, "key": keys}, dtype="str").to_parquet(temporary, index=False)
     write_json(out.with_suffix(".json"), asdict(report))

@@ -6,6 +6,7 @@ from pathlib import Path
 from emo.config import Family
 from emo.evaluate import evaluate
 from emo.outputs import read_json
+from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
 from emo.tracking import RunGroup
 
@@ -15,8 +16,8 @@ def evaluate_and_track(
 ) -> None:
     """Score a model on a task, write the files, then show them in the runs they belong to.
 
-    A trained model's run goes on under the identity of its training; a reference model has none,
-    so its run is identified by the model itself.
+    A trained model's run goes on under the identity of its training; a reference has none, so its
+    run is identified by the model, how texts are put to it, the task and the code that judges.
 
     Args:
         model: SentenceTransformer folder.
@@ -32,10 +33,12 @@ def evaluate_and_track(
     training = model.resolve().parent / "training.json"
     if training.is_file():
         record = read_json(training)
-        identity, config = record["identity"], record["settings"]
+        identity, config, params = record["identity"], record["settings"], {}
     else:
-        config = read_json(model / "model.json")
-        identity = config["weights_sha256"][:16]
-    with RunGroup(runs, identity, {}, config) as group:
+        config = {"model": read_json(model / "model.json"), "task": task_folder.name}
+        identity = settings_digest(config | {"code": code_version("emo.evaluate")})
+        shown = ("format", "prompt", "pooling", "max_length")
+        params = {f"model.{name}": config["model"]["settings"][name] for name in shown}
+    with RunGroup(runs, identity, params, config) as group:
         for key in runs:
             group.log_scores(key, scores["metrics"])

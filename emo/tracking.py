@@ -135,12 +135,13 @@ class RunGroup:
             ) from error
 
     def _open(self) -> None:
+        # First the record: a process killed among its runs would leave those it had opened.
+        if self._record is None:
+            self._record = LiveRuns(self._owner, self._uri.public).save(FOLDER)
         self._client, experiment_id = _connect(self._uri)
         for key in self._keys:
-            if key not in self._run_ids:
+            if key not in self._logged:
                 self._open_run(self._client, experiment_id, key)
-        run_ids = tuple(self._run_ids.values())
-        self._record = LiveRuns(self._owner, self._uri.public, run_ids).save(FOLDER)
 
     def _open_run(self, client: "MlflowClient", experiment_id: str, key: RunKey) -> None:
         query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in key.tags.items())
@@ -149,7 +150,8 @@ class RunGroup:
             if known.data.tags.get("emo.identity") == self._identity:
                 run = known
                 # A finished run is reopened by the next stage; any other was interrupted.
-                interrupted = known.info.status != "FINISHED"
+                # This process may try twice to open one, which is no other attempt.
+                interrupted = known.info.status != "FINISHED" and key not in self._run_ids
                 attempt = int(known.data.tags["emo.attempt"]) + interrupted
             elif known.data.tags.get("emo.current") == "yes":
                 client.set_tag(known.info.run_id, "emo.current", "no")
@@ -158,10 +160,11 @@ class RunGroup:
             run = client.create_run(experiment_id, tags=tags, run_name=key.name)
         run_id = run.info.run_id
         self._run_ids[key] = run_id
-        client.update_run(run_id, status="RUNNING")
         for name, value in tags.items():
             if run.data.tags.get(name) != value:
                 client.set_tag(run_id, name, value)
+        # After the tags: a run that is RUNNING always names the process that feeds it.
+        client.update_run(run_id, status="RUNNING")
         self._write_params(client, run)
         if self._config:
             client.log_dict(run_id, self._config, "config.yaml")
@@ -180,7 +183,7 @@ class RunGroup:
     def _send(self) -> None:
         from mlflow.entities import Metric
 
-        if self._client is None or self._record is None:
+        if self._client is None or len(self._logged) < len(set(self._keys)):
             self._open()
         assert self._client is not None
         for key, entries in self._pending.items():
@@ -229,14 +232,13 @@ def _close_dead(record: LiveRuns) -> int:
     if uri.database is not None and not uri.database.exists():
         return 0
     client, experiment_id = _connect(uri)
-    closed = 0
-    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
-        # A successor may have reopened the run; it is then no longer the dead process's.
-        owner = {name: run.data.tags.get(name) for name in owner_tags(record.owner)}
-        if run.info.run_id in record.run_ids and owner == owner_tags(record.owner):
-            client.set_terminated(run.info.run_id, "KILLED")
-            closed += 1
-    return closed
+    # A successor may have reopened a run; its tags then name the successor.
+    tags = [f"tags.`{name}` = '{value}'" for name, value in owner_tags(record.owner).items()]
+    query = " and ".join(["attributes.status = 'RUNNING'", *tags])
+    found = client.search_runs([experiment_id], query)
+    for run in found:
+        client.set_terminated(run.info.run_id, "KILLED")
+    return len(found)
 
 
 def _connect(uri: TrackingUri) -> tuple["MlflowClient", str]:
@@ -262,7 +264,9 @@ def _connect(uri: TrackingUri) -> tuple["MlflowClient", str]:
         if experiment is not None:
             return client, experiment.experiment_id
         artifacts = str(database.parent / "mlartifacts") if database else None
-        return client, client.create_experiment(EXPERIMENT, artifact_location=artifacts)
+        # The page then opens with runs, params and metrics, and not with traces.
+        tags = {"mlflow.experimentKind": "custom_model_development"}
+        return client, client.create_experiment(EXPERIMENT, artifacts, tags)
 
 
 def _status(error: BaseException | None, interrupted: bool) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from emo.batches import Collator, TrainingTexts
-from emo.checkpoints import seal
+from emo.checkpoints import discard_older, seal
 from emo.config import TrainingSettings
 from emo.encoder import Encoder
 from emo.errors import DataError
@@ -112,7 +112,8 @@ class DistillationTrainer(Trainer):
                 f"step {step}: the loss is not finite ({values}); lower `training.learning_rate` "
                 "or the weight of the term that is not"
             )
-        if step % self._settings.log_every == 0 or step in (1, self._settings.steps):
+        intervals = self._settings.log_every, self._settings.gradient_norms_every
+        if step in (1, self._settings.steps) or any(step % every == 0 for every in intervals):
             self._record(self._describe(step, loss, terms))
         return loss
 
@@ -160,7 +161,6 @@ def _arguments(
         max_grad_norm=settings.gradient_clip,
         save_strategy="steps",
         save_steps=settings.checkpoint_every,
-        save_total_limit=2,
         logging_strategy="no",
         report_to="none",
         disable_tqdm=True,
@@ -177,7 +177,9 @@ def _arguments(
 
 class _SealCheckpoints(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+        checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        seal(checkpoint)
+        discard_older(checkpoint)
 
 
 class _ShowProgress(TrainerCallback):

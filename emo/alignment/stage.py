@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from emo.alignment.methods import Method, align
@@ -10,7 +11,6 @@ from emo.alignment.paper import paper_text
 from emo.alignment.table import write_alignment
 from emo.encoder import load_encoder
 from emo.errors import ConfigError, DataError
-from emo.outputs import exclusive
 from emo.texts import load_texts
 from emo.tokens import TextTokenizer
 
@@ -36,9 +36,8 @@ def align_texts(texts: Path, teacher: str, student: str, method: Method, out: Pa
     teacher_tokenizer, student_tokenizer = load_tokenizer(teacher), load_tokenizer(student)
     if method == "mined-types":
         read = [paper_text(text, student_tokenizer) for text in read]
-    with exclusive(out.parent / f".{out.name}", f"the alignment {out}"):
-        alignment = align(read, teacher_tokenizer, student_tokenizer, method)
-        write_alignment(alignment, out)
+    alignment = align(read, teacher_tokenizer, student_tokenizer, method)
+    write_alignment(alignment, out)
     logger.info("%s: %s", out, alignment.statistics)
 
 
@@ -46,7 +45,7 @@ def load_tokenizer(name: str) -> TextTokenizer:
     """Load a tokenizer with the prompt and maximum length of its model, where it has them."""
     path = Path(name)
     if (path / "modules.json").is_file():
-        return load_encoder(path).tokenizer()
+        return load_encoder(path, device=torch.device("cpu")).tokenizer()
     try:
         tokenizer: PreTrainedTokenizerBase = (
             PreTrainedTokenizerFast(tokenizer_file=name)  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from emo.alignment.nearest import TextPairs
 from emo.errors import DataError
+from emo.outputs import atomic_file
 
 SCHEMA = pa.schema(
     [
@@ -99,8 +100,8 @@ def write_alignment(alignment: Alignment, path: Path) -> None:
     statistics = json.dumps(asdict(alignment.statistics)).encode()
     columns = [getattr(alignment, name) for name in SCHEMA.names]
     table = pa.table(columns, schema=SCHEMA.with_metadata({METADATA_KEY: statistics}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path)
+    with atomic_file(path) as temporary:
+        pq.write_table(table, temporary)
 
 
 def read_alignment(path: Path) -> Alignment:

@@ -131,6 +131,7 @@ def pooled_cka_loss(
 
     Texts with more varied rows weigh more, and the few rows of one text no longer divide by their
     own noise. Rows are still centred within their text, as they are softmax rows over its keys.
+    No method uses it: it is offered to notebooks and to the ablation of the estimator.
 
     Args:
         student_rows: (B, m, S).

@@ -29,7 +29,7 @@ signal ``rows``
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -60,9 +60,13 @@ class Terms:
 
 
 class Method(nn.Module, ABC):
-    """A distillation method; parameters of its own are projections, dropped after training."""
+    """A distillation method; parameters of its own are projections, dropped after training.
 
-    signals: ClassVar[frozenset[Signal]]
+    Attributes:
+        signals: What a batch must hold; it may follow from the settings.
+    """
+
+    signals: frozenset[Signal]
 
     @abstractmethod
     def forward(self, student: Encoder, batch: Batch) -> Terms:

@@ -6,8 +6,6 @@ centred states; the plan is found without gradient; CKA is debiased and averaged
 pooled vector leads.
 """
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from emo.config import EmoSettings
@@ -32,23 +30,36 @@ class EmoMethod(PooledMethod):
         state_centre: ``(D_t,)`` mean teacher token state of the text set.
     """
 
-    signals: ClassVar[frozenset[Signal]] = frozenset({"vectors", "tokens", "rows"})
     settings: EmoSettings
     state_centre: Tensor
 
     def __init__(self, settings: EmoSettings, vector_centre: Tensor, state_centre: Tensor) -> None:
         super().__init__(settings, vector_centre)
         self.register_buffer("state_centre", state_centre)
+        signals: set[Signal] = {"vectors"}
+        if settings.transport:
+            signals.add("tokens")
+        if settings.attention:
+            signals.add("rows")
+        self.signals = frozenset(signals)
 
     def forward(self, student: Encoder, batch: Batch) -> Terms:
-        """Return the terms ``cosine``, ``relational``, ``attention`` and ``transport``."""
-        encoding = student(
-            batch["input_ids"], batch["mask"], last_layers(student, self.settings.layers)
-        )
+        """Return the terms ``cosine``, ``relational``, ``attention`` and ``transport``.
+
+        Terms of weight zero are left out, and so is what they cost: without the attention term
+        the student returns no attention.
+        """
+        layers = last_layers(student, self.settings.layers) if self.settings.attention else []
+        encoding = student(batch["input_ids"], batch["mask"], layers)
         terms = self.pooled_terms(encoding.vectors, batch)
-        terms["attention"], attention_counts = self._attention(encoding, batch)
-        terms["transport"], transport_counts = self._transport(student.head(encoding.states), batch)
-        return Terms(terms, encoding.vectors, attention_counts | transport_counts)
+        counts: dict[str, Tensor] = {}
+        if self.settings.attention:
+            terms["attention"], skipped = self._attention(encoding, batch)
+            counts |= skipped
+        if self.settings.transport:
+            terms["transport"], skipped = self._transport(student.head(encoding.states), batch)
+            counts |= skipped
+        return Terms(terms, encoding.vectors, counts)
 
     def _attention(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         student_rows = gather_rows(encoding.attention, batch["row_positions"])

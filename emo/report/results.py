@@ -19,7 +19,7 @@ class PairResults:
         tasks: Tasks in the order of the study.
         methods: Runs by method: the teacher, the undistilled student, the methods of the study.
         teacher_speed: Speed of the teacher.
-        student_speed: Speed of the student; its methods change weights and not the architecture.
+        student_speed: Speed of the undistilled student, without the head that a method may add.
     """
 
     teacher: str
@@ -42,7 +42,7 @@ class PairResults:
         return self.student_speed.texts_per_second / self.teacher_speed.texts_per_second
 
     def speed(self, method: str) -> Speed:
-        """Return the speed of the model that a method gives."""
+        """Return the speed that a method's row bears: a distilled student is not measured."""
         return self.teacher_speed if method == TEACHER else self.student_speed
 
     def label(self, method: str) -> str:

@@ -12,7 +12,8 @@ from emo.alignment.table import write_alignment
 from emo.attention_rows import layer_pairs, store_rows
 from emo.errors import DataError
 from emo.requests import RowRequest
-from emo.store import Store, text_key
+from emo.store import Store
+from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
 from ..tiny_models import STUDENT_PROMPT, TEACHER_PROMPT

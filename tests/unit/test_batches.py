@@ -8,7 +8,8 @@ from emo.alignment import Alignment, read_alignment
 from emo.batches import Collator, RowSignals, TokenSignals, TrainingTexts
 from emo.encoder import load_encoder
 from emo.errors import DataError
-from emo.store import Store, text_key
+from emo.store import Store
+from emo.texts import text_key
 
 from ..tiny_models import HARD_TEXTS
 

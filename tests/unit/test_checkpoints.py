@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from emo.checkpoints import REQUIRED, latest_sealed, seal
+from emo.checkpoints import REQUIRED, discard_older, latest_sealed, seal
 from emo.errors import DataError
 
 
@@ -53,6 +53,12 @@ def test_one_without_seal_was_interrupted(folder, caplog):
     write(folder, 12, sealed=False)
     assert latest_sealed(folder).name == "checkpoint-10"
     assert "checkpoint-12: incomplete, the writing process was interrupted" in caplog.text
+
+
+def test_the_one_before_a_new_seal_is_kept(folder):
+    """The newest may be broken later; a rotation before the seal could leave none that is whole."""
+    discard_older(write(folder, 12))
+    assert {path.name for path in folder.iterdir()} == {"checkpoint-10", "checkpoint-12"}
 
 
 @pytest.mark.parametrize("content", ["", '{"model.safe', "\xff"])

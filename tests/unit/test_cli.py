@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from emo import cli
+from emo.errors import DataError
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
 
@@ -87,7 +89,7 @@ def test_the_stages_of_a_training_run_one_after_another(tiny):
     signals = ("--alignment", "map.parquet", "--rows", "rows")
     training = ("distil", tiny.texts, "--settings", "settings.yaml", *files, *signals)
     done(emo(*training, "--out", "trained"))
-    assert SentenceTransformer("trained/student", device="cpu").encode("cat").shape == (32,)
+    assert SentenceTransformer("trained/student", device="cpu").encode("cat").shape == (48,)
     assert not Path("results").exists(), "no store for a training without --runs"
 
 
@@ -172,3 +174,50 @@ def test_the_module_runs_as_a_command():
     )
     assert done.returncode == 2
     assert "--out" in done.stderr
+
+
+LOCKED = {
+    "fetch": ("--settings", '{"path": "x"}'),
+    "model": ("x", "--settings", "{}"),
+    "task": ("x", "--source", "x", "--settings", "{}"),
+    "texts": ("x", "--unseen", "x"),
+    "align": ("x", "--teacher", "x", "--student", "x"),
+    "teach": ("x", "--teacher", "x"),
+    "teach-rows": (
+        *("x", "--request", "x", "--teacher", "x", "--student", "x"),
+        *("--store", "x", "--alignment", "x"),
+    ),
+    "evaluate": ("x", "--task", "x", "--family", "sts"),
+    "speed": ("x", "--texts", "x"),
+    "report": ("--settings", "x"),
+}
+UNLOCKED = {"distil", "schema"}
+
+
+def test_one_process_at_a_time_makes_an_output(monkeypatch):
+    """An orphaned job and its successor: held before anything is read, beside the output."""
+    commands = {
+        command.name or command.callback.__name__ for command in cli.app.registered_commands
+    }
+    assert commands == LOCKED.keys() | UNLOCKED
+    held = []
+
+    @contextmanager
+    def refuse(path, what):
+        held.append((path, what))
+        raise DataError("held by another")
+        yield
+
+    monkeypatch.setattr(cli, "exclusive", refuse)
+    for command, arguments in LOCKED.items():
+        result = emo(command, *arguments, "--out", "made/it")
+        assert (result.exit_code, "held by another" in result.output) == (1, True), command
+    place = Path.cwd() / "made"
+    assert held == [(place / ".it", f"the output {place / 'it'}")] * len(LOCKED)
+
+
+def test_the_lock_is_free_again_after_an_error():
+    for _ in range(2):
+        result = emo("report", "--settings", "missing.yaml", "--out", ".")
+        assert "--settings: neither JSON nor a readable file" in result.output
+    assert not list(Path.cwd().parent.glob(".*.holder.json"))

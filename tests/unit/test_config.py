@@ -1,5 +1,6 @@
 """What a study may say, and how the message reads when it says something else."""
 
+import json
 import re
 from copy import deepcopy
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emo.config import Study, parse_study
+from emo.config import EmoSettings, Study, parse_study
 from emo.config_sources import HubSource, LocalSource, WheelSource
 from emo.errors import ConfigError
 
@@ -63,6 +64,26 @@ def test_every_key_of_the_model_is_described_or_plain():
         ("training.steps", "many", "training.steps: Input should be a valid integer"),
         ("study.seeds", 1, "study.seeds: Input should be a valid list (given: 1)"),
         ("study.seeds", [1, 1], "study.seeds: name each only once"),
+        ("study.seeds", [True], "study.seeds[0]: Input should be a valid integer (given: True)"),
+        (
+            "study.seeds",
+            [2**32],
+            "study.seeds[0]: Input should be less than or equal to 4294967295",
+        ),
+        (
+            "training.steps",
+            "200",
+            "training.steps: Input should be a valid integer, not text (give",
+        ),
+        ("training.learning_rate", True, "training.learning_rate: Input should be a valid number"),
+        ("training.learning_rate", "1e-4", "write 1.0e-4 for 1e-4, which YAML reads as text"),
+        ("tasks.stsb-pairs.label_from_score", "3", "Input should be a valid number, not text"),
+        ("methods.emo.transport", float("inf"), "methods.emo.transport: Input should be a finite"),
+        (
+            "tasks.trec.table.quoting",
+            "no",
+            "tasks.trec.table.quoting: Input should be a valid bool",
+        ),
         ("study.tasks", ["trek"], "study.tasks: unknown name `trek`; did you mean `trec`?"),
         ("study.teachers", ["me5"], "study.teachers: unknown name `me5`"),
         (
@@ -79,6 +100,11 @@ def test_every_key_of_the_model_is_described_or_plain():
             "methods.pooled",
             {"form": "pooled", "cosine": 0, "relational": 0},
             "methods.pooled: give `cosine` or `relational` a weight above 0",
+        ),
+        (
+            "methods.emo",
+            {"form": "emo", "cosine": 0, "relational": 0, "attention": 0, "transport": 0},
+            "methods.emo: give `cosine` or `relational` or `attention` or `transport` a weight abo",
         ),
         (
             "methods.emo-paper.layers",
@@ -121,6 +147,40 @@ def test_a_bad_source_is_named_without_a_traceback(source, expected):
 
 
 @pytest.mark.parametrize(
+    "laid_over", [{"hub": "a/b", "revision": "a" * 40}, {"hub": "a/b", "path": "data.csv"}]
+)
+def test_a_source_laid_over_another_is_refused_and_the_way_out_is_named(laid_over):
+    """What Snakemake makes of a source in a --configfile whose name config.yaml declares too."""
+    merged = CONFIG["tasks"]["trec"]["source"] | laid_over
+    assert "wheel" in merged
+    lines = message(**{"tasks.trec.source": merged}).splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("tasks.trec.source: `wheel` and `hub` belong to different kinds")
+    assert "declare the new source under a new name" in lines[0]
+    hub = {"hub": "a/b", "revision": "a" * 40, "path": "data.csv"}
+    assert "`hub` and `path` belong" in message(**{"tasks.trec.source": hub})
+
+
+def test_whole_numbers_are_numbers_and_a_study_reads_back_from_its_own_dump():
+    """Rules hand settings on as JSON, so what a dump says must parse under the same strictness."""
+    values = {"training.learning_rate": 1, "tasks.stsb-pairs.label_from_score": 3}
+    study = parse_study(changed(**values, **{"study.seeds": [2**32 - 1]}))
+    assert study.training.learning_rate == 1.0
+    assert parse_study(json.loads(json.dumps(study.model_dump(mode="json")))) == study
+
+
+def test_families_left_out_of_the_layers_keep_their_default():
+    study = parse_study(changed(**{"methods.emo-paper.layers": {"sts": 1}}))
+    assert study.methods["emo-paper"].layers == {"classification": 1, "pairs": 2, "sts": 1}
+
+
+def test_emo_may_do_without_any_three_terms():
+    for weight in ("cosine", "relational", "attention", "transport"):
+        weights = dict.fromkeys(EmoSettings.weights, 0.0) | {weight: 1.0}
+        assert EmoSettings(form="emo", **weights)
+
+
+@pytest.mark.parametrize(
     ("source", "kind"),
     [
         ({"path": "data.csv"}, LocalSource),
@@ -156,11 +216,17 @@ def test_several_faults_give_several_lines():
     ]
 
 
-def test_an_empty_config_names_every_part():
+@pytest.mark.parametrize("config", [{}, None])
+def test_an_empty_config_says_where_to_start(config):
+    with pytest.raises(ConfigError, match="the config is empty; start from the config.yaml"):
+        parse_study(config)
+
+
+def test_a_config_of_one_part_names_every_other():
     with pytest.raises(ConfigError) as caught:
-        parse_study({})
+        parse_study({"training": CONFIG["training"]})
     assert str(caught.value).splitlines() == [
-        f"{part}: missing; add it" for part in CONFIG if part in Study.model_fields
+        f"{part}: missing; add it" for part in Study.model_fields if part != "training"
     ]
 
 

@@ -44,6 +44,19 @@ def test_a_key_that_is_called_like_a_tag_stays():
     assert fault.startswith("shapes.circle.radius: Input should be a valid integer")
 
 
+@pytest.mark.parametrize(("given", "hinted"), [("3", True), ("1e-4", True), ("x", False)])
+def test_a_number_given_as_text_is_told_apart_from_other_text(given, hinted):
+    class Strict(BaseModel):
+        model_config = ConfigDict(strict=True)
+        rate: float
+
+    with pytest.raises(ValidationError) as caught:
+        Strict.model_validate({"rate": given})
+    fault = explain(caught.value, Strict)
+    assert fault.startswith("rate: Input should be a valid number")
+    assert ("take the quotes off" in fault) is hinted
+
+
 def test_list_places_are_in_brackets_and_repeats_are_said_once():
     fault = explained({"shapes": {}, "sizes": [1, "x", 2]})
     assert fault.startswith("sizes[1]: Input should be a valid integer")

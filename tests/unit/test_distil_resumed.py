@@ -7,6 +7,7 @@ import shutil
 import pytest
 from safetensors.torch import load_file
 
+from emo.checkpoints import latest_sealed
 from emo.distil import distil
 from emo.history import read_history
 from emo.outputs import read_json
@@ -59,6 +60,34 @@ def test_a_training_that_is_killed_again_and_again_ends_the_same(undisturbed, in
         with killed_at(step):
             again()
     assert weights(again()) == weights(undisturbed("emo"))
+
+
+@pytest.mark.parametrize("form", ["pooled", "emo-paper"])
+def test_killed_after_the_last_step_it_takes_no_other(
+    tiny, undisturbed, tmp_path, monkeypatch, form
+):
+    """The trainer would take one more step, at a rate of zero, and add it to the history."""
+    folder = tmp_path / "out"
+
+    def run():
+        distil(settings(form), inputs(tiny, form), [], tmp_path / "checks", folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("emo.distil.save_student", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            run()
+    assert latest_sealed(checkpoints(tmp_path)).name == "checkpoint-6"
+    run()
+    assert weights(folder) == weights(undisturbed(form))
+    expected = read_history(undisturbed(form) / "history.jsonl")
+    assert read_history(folder / "history.jsonl") == expected
+
+
+def test_a_result_without_its_student_is_not_finished(tiny, undisturbed, tmp_path):
+    shutil.copytree(undisturbed("pooled"), tmp_path / "out")
+    shutil.rmtree(tmp_path / "out" / "student")
+    distil(settings("pooled"), inputs(tiny, "pooled"), [], tmp_path / "checks", tmp_path / "out")
+    assert weights(tmp_path / "out") == weights(undisturbed("pooled"))
 
 
 @pytest.mark.parametrize(

@@ -32,5 +32,8 @@ def test_normalising_twice_changes_nothing():
         assert normalised(normalised(text)) == normalised(text)
 
 
-def test_texts_of_punctuation_alone_have_no_normal_form():
-    assert normalised_set(["?!", "A.", "a"]) == {"a"}
+def test_texts_without_letters_differ_by_all_but_whitespace():
+    """An emoji on both sides is a leak too."""
+    forms = [" ?! ", "\uff1f !", "\U0001f600", "A.", "a"]
+    assert normalised_set(forms) == {"?!", "\U0001f600", "a"}
+    assert normalised("?!") != normalised("!?")

@@ -163,6 +163,10 @@ def test_whole_package_is_read_quickly_and_not_imported() -> None:
     assert set(sys.modules) - loaded <= {"importlib.metadata"}
 
 
+def test_modules_that_only_word_messages_do_not_count() -> None:
+    assert {"emo.config_errors", "emo.errors"} <= OBSERVERS
+
+
 def test_settings_digest_tells_values_apart() -> None:
     assert settings_digest({"a": [1, 2]}) != settings_digest({"a": [2, 1]})
     assert settings_digest({"a": 1}) != settings_digest({"a": 1.5})

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from emo.errors import DataError
-from emo.store import Store, text_key, write_store
+from emo.store import Store, write_store
+from emo.texts import text_key
 
 KEYS = [text_key(text) for text in ("a", "b", "ü")]
 

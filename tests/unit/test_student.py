@@ -4,8 +4,9 @@ import torch
 
 from emo.encoder import load_encoder
 from emo.errors import CheckError
-from emo.store import Store, text_key
+from emo.store import Store
 from emo.student import add_fitted_head, check_collapse, mean_cosine, set_dropout, spread
+from emo.texts import text_key
 
 
 def test_mean_cosine_is_that_of_different_rows():

@@ -65,6 +65,20 @@ def test_a_stray_quote_does_not_swallow_the_rest_of_the_file(read):
         read('text,label\n"a,b\nc,d\ne,f\n')
 
 
+def test_fields_may_be_as_long_as_documents(read):
+    text = "word " * 30_000  # more characters than the csv module takes of itself
+    assert list(read(f"text,label\n{text},a\n")["text"]) == [text]
+
+
+@pytest.mark.parametrize("record", [{"text": "cut \ud83d"}, {"text": ["\ude00"]}, {"\ud83d": 1}])
+def test_half_a_surrogate_pair_is_an_error(read, record):
+    """JSON can spell it, but neither a digest nor a parquet file can take it."""
+    lines = ['{"text": "\\ud83d\\ude00"}', json.dumps(record)]
+    with pytest.raises(DataError, match=r"row 2 of .*data\.jsonl: .*holds \\ud[8e]"):
+        read("\n".join(lines), "jsonl")
+    assert list(read(lines[0], "jsonl")["text"]) == ["\U0001f600"]
+
+
 def test_a_header_that_repeats_a_name_is_an_error(read):
     with pytest.raises(DataError, match="two columns `a`"):
         read("a,b,a\n1,2,3\n")

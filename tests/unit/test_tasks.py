@@ -30,16 +30,19 @@ def source(tmp_path):
 
 
 def pairs_source(source, **files):
-    rows = {"train": ["a,b,1"], "dev": ["c,d,0"], "test": ["e,f,1"], **files}
+    rows = {"train": ["a,b,1"], "dev": ["c,d,0", "c,g,1"], "test": ["e,f,1", "e,h,0"], **files}
     return source("sentence1,sentence2,label", **rows)
 
 
 def test_published_splits_are_kept_as_published(source, tmp_path):
     folder = source(
-        "text,label", train=["one,a", "one,a", "two,b"], dev=[" three ,a"], test=["four,b"] * 2
+        "text,label",
+        train=["one,a", "one,a", "two,b"],
+        dev=[" three ,a"],
+        test=["four,b", "four,b", "x,a"],
     )
     report = prepare_task("demo", settings("classification"), folder, tmp_path / "out")
-    assert report.sizes == {"train": 3, "validation": 1, "test": 2}
+    assert report.sizes == {"train": 3, "validation": 1, "test": 3}
     assert report.labels == ["a", "b"]
     assert report.texts == 2
     validation = load_split(tmp_path / "out", "validation")
@@ -51,20 +54,20 @@ def test_rows_that_share_a_text_with_test_leave_the_other_splits(source, tmp_pat
     folder = pairs_source(
         source,
         train=["A cat!,a dog,1", "x,THE  BIRD,0", "x,y,1", "?!,y,0"],
-        dev=["c,the bird.,1", "c,d,0"],
+        dev=["c,the bird.,1", "c,d,0", "c,e,1"],
         test=["a cat,b,1", "the bird,?!,0"],
     )
     report = prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
-    assert report.leaked == {"train": 2, "validation": 1}
-    assert list(load_split(tmp_path / "out", "train")["row"]) == [3, 4]
-    assert list(load_split(tmp_path / "out", "validation")["row"]) == [2]
+    assert report.leaked == {"train": 3, "validation": 1}
+    assert list(load_split(tmp_path / "out", "train")["row"]) == [3]
+    assert list(load_split(tmp_path / "out", "validation")["row"]) == [2, 3]
     assert list(load_split(tmp_path / "out", "test")["row"]) == [1, 2]
-    assert report.leaked_sentences == 2
-    assert texts_of(tmp_path / "out") == ["a dog", "x", "y", "?!"]
+    assert report.leaked_sentences == 3
+    assert texts_of(tmp_path / "out") == ["a dog", "x", "y"]
 
 
 def test_unusable_train_rows_are_dropped_and_named(source, tmp_path, caplog):
-    folder = pairs_source(source, train=["a,b,1", ",b,1", "a,\u200b,1", "a,c,0"], dev=["c,d,0"])
+    folder = pairs_source(source, train=["a,b,1", ",b,1", "a,\u200b,1", "a,c,0"])
     report = prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
     assert report.unusable == {"train": [2, 3], "validation": [], "test": []}
     assert report.rows_read["train"] == 4
@@ -81,14 +84,15 @@ def test_unusable_test_rows_stop_unless_allowed(source, tmp_path):
     ):
         prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
     allowed = settings("pairs", drop_unusable_test_rows=True)
-    folder = pairs_source(source, train=["x,y,1"], test=["a,b,1", " ,f,0"])
+    folder = pairs_source(source, train=["x,y,1"], test=["a,b,1", " ,f,0", "a,f,0"])
     report = prepare_task("demo", allowed, folder, tmp_path / "out")
     assert report.unusable["test"] == [2]
-    assert report.sizes["test"] == 1
+    assert report.sizes["test"] == 2
 
 
 def test_scores_are_numbers(source, tmp_path):
-    folder = source("sentence1,sentence2,gold", train=["a,b,3.5"], dev=["c,d,0"], test=["e,f,5"])
+    rows = {"train": ["a,b,3.5"], "dev": ["c,d,0"], "test": ["e,f,5", "e,g,1"]}
+    folder = source("sentence1,sentence2,gold", **rows)
     task = settings("sts", columns={"score": "gold"})
     report = prepare_task("demo", task, folder, tmp_path / "out")
     assert list(load_split(tmp_path / "out", "train")["score"]) == [3.5]
@@ -111,8 +115,8 @@ def test_pair_labels_come_from_scores_at_the_threshold(source, tmp_path):
     folder = source(
         "sentence1,sentence2,score",
         train=["a,b,2.99", "a,c,3", "x,y,4"],
-        dev=["c,d,0"],
-        test=["e,f,5"],
+        dev=["c,d,0", "c,h,4"],
+        test=["e,f,5", "e,g,1"],
     )
     task = settings("pairs", columns={"label": "score"}, label_from_score=3.0)
     prepare_task("demo", task, folder, tmp_path / "out")
@@ -142,8 +146,8 @@ def test_a_missing_column_is_an_error(source, tmp_path):
 
 
 def test_one_file_is_cleaned_and_split_by_digest(source, tmp_path):
-    rows = [f"text {number},x" for number in range(20)]
-    folder = source("text,label", all=[*rows, " text 3,x", "both,x", "both,y", " ,x"])
+    rows = [f"text {number},{'xy'[number % 2]}" for number in range(20)]
+    folder = source("text,label", all=[*rows, " text 3,y", "both,x", "both,y", " ,x"])
     task = settings("classification", splits={"hash": {"test": 4, "validation": 3}})
     report = prepare_task("demo", task, folder, tmp_path / "out")
     assert report.rows_read == {"all": 24}
@@ -157,7 +161,7 @@ def test_one_file_is_cleaned_and_split_by_digest(source, tmp_path):
 
 def test_leaks_of_a_hash_split_are_removed(source, tmp_path):
     """Spellings that differ only in case have different digests, so some land on both sides."""
-    rows = [f"{form} {number},x" for number in range(30) for form in ("Text", "text")]
+    rows = [f"{form} {n},{n % 2}" for n in range(30) for form in ("Text", "text")]
     folder = source("text,label", all=rows)
     task = settings("classification", splits={"hash": {"test": 10, "validation": 10}})
     report = prepare_task("demo", task, folder, tmp_path / "out")
@@ -174,6 +178,49 @@ def test_an_emptied_split_is_an_error(source, tmp_path):
     folder = pairs_source(source, dev=["E,x,1"])
     with pytest.raises(DataError, match="demo: no validation row is left of 1"):
         prepare_task("demo", settings("pairs"), folder, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("split", "file"), [("train", "train"), ("validation", "dev"), ("test", "test")]
+)
+@pytest.mark.parametrize(
+    ("family", "needed"),
+    [("classification", {"train", "test"}), ("pairs", {"validation", "test"}), ("sts", {"test"})],
+)
+def test_a_split_of_one_label_is_an_error_where_scores_need_two(
+    source, tmp_path, split, file, family, needed
+):
+    """Here and not after the training, when the evaluation finds its scores undefined."""
+    texts = {"classification": "text,label", "pairs": "sentence1,sentence2,label"}
+    header = texts.get(family, "sentence1,sentence2,score")
+    middle = "" if family == "classification" else ",other"
+    labels = {name: "01" for name in ("train", "dev", "test")} | {file: "11"}
+    files = {
+        name: [f"{name} {n}{middle} {name},{label}" for n, label in enumerate(values)]
+        for name, values in labels.items()
+    }
+    folder = source(header, **files)
+    if split not in needed:
+        prepare_task("demo", settings(family), folder, tmp_path / "out")
+        return
+    with pytest.raises(DataError, match=rf"demo: every {split} row has the .*tasks\.demo"):
+        prepare_task("demo", settings(family), folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_never_a_mixture_of_two_preparations(source, tmp_path, monkeypatch):
+    """The process may end between any two files."""
+    out = tmp_path / "out"
+    prepare_task("demo", settings("pairs"), pairs_source(source), out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def full(path, value):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("emo.tasks.write_json", full)
+    with pytest.raises(OSError, match="no space"):
+        prepare_task("demo", settings("pairs"), pairs_source(source, train=["new,b,1"]), out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_splits_and_source_must_fit(source, tmp_path):

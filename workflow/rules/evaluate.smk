@@ -14,6 +14,8 @@ rule evaluate:
         "logs/evaluate/{teacher}/{student}/{task}/{method}/seed{seed}.log",
     conda:
         "../../envs/emo.yaml"
+    resources:
+        gpu=gpus(),
     params:
         family=task_family,
         runs=student_runs,

@@ -25,6 +25,21 @@ def test_file_round_trip(tmp_path, teacher, student):
         np.testing.assert_array_equal(before, after)
 
 
+def test_a_failed_write_leaves_the_earlier_file(tmp_path, teacher, student, monkeypatch):
+    path = tmp_path / "mined.parquet"
+    write_alignment(align(TEXTS, teacher, student, "mined"), path)
+    before = path.read_bytes()
+
+    def half(table, where):
+        where.write_bytes(b"PAR1")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(pq, "write_table", half)
+    with pytest.raises(OSError, match="no space"):
+        write_alignment(align(TEXTS[:1], teacher, student, "mined"), path)
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [before]
+
+
 def test_no_texts_at_all(tmp_path, teacher, student):
     alignment = align([], teacher, student, "mined")
     write_alignment(alignment, tmp_path / "none.parquet")

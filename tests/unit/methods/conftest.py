@@ -8,7 +8,8 @@ from emo.batches import Collator, RowSignals, TokenSignals
 from emo.config import EmoPaperSettings, EmoSettings, PooledSettings
 from emo.encoder import load_encoder
 from emo.methods import build_method
-from emo.store import Store, text_key
+from emo.store import Store
+from emo.texts import text_key
 
 CPU = torch.device("cpu")
 SETTINGS = {

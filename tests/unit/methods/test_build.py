@@ -17,6 +17,9 @@ def test_each_form_has_its_class_and_the_projection_on_its_side(build):
 def test_signals(build):
     assert build("pooled").signals == {"vectors"}
     assert build("emo").signals == {"vectors", "tokens", "rows"}
+    assert build("emo", attention=0.0).signals == {"vectors", "tokens"}
+    assert build("emo", transport=0.0).signals == {"vectors", "rows"}
+    assert build("emo", attention=0.0, transport=0.0).signals == {"vectors"}
     assert build("emo-paper").signals == {"tokens", "rows"}
 
 

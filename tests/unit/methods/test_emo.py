@@ -138,6 +138,31 @@ def test_transport(collators, student_of, build, read, pairs, store):
     assert terms.counts["transport_unconverged"] == 0
 
 
+@pytest.mark.parametrize(
+    ("weight", "unread"),
+    [
+        ("attention", ("row_mask", "row_positions", "teacher_rows")),
+        ("transport", ("teacher_states", "teacher_importance", "teacher_text", "pairs")),
+    ],
+)
+def test_a_term_of_weight_zero_reads_nothing_and_leaves_the_others_as_they_are(
+    collators, student_of, build, weight, unread
+):
+    batch, student = collators["emo"](TEXTS), student_of("emo")
+    usual = build("emo")(student, batch)
+    asked = []
+    student.transformer.register_forward_pre_hook(
+        lambda _, __, named: asked.append(named["output_attentions"]), with_kwargs=True
+    )
+    bare = {name: tensor for name, tensor in batch.items() if name not in unread}
+    without = build("emo", **{weight: 0.0})(student, bare)
+    assert asked == [weight == "transport"], "attention maps are for the attention term"
+    assert without.losses.keys() == usual.losses.keys() - {weight}
+    for name, term in without.losses.items():
+        torch.testing.assert_close(term, usual.losses[name])
+    assert not [name for name in without.counts if name.startswith(weight)]
+
+
 def test_a_text_without_pairs_does_not_dilute_the_transport(collators, student_of, build):
     """The mean is over the texts that were moved; the others are counted."""
     student, method, batch = student_of("emo"), build("emo"), collators["emo"](TEXTS)

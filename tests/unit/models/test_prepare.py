@@ -136,3 +136,49 @@ def test_modules_behind_the_pooling_are_refused(bert_folder, tmp_path):
     (bert_folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(DataError, match="keeps its transformer in 0_Transformer"):
         prepare_model(teacher(), bert_folder, tmp_path / "out")
+
+
+def pooling_config(folder, **content):
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(content))
+
+
+FLAGS = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": False}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (FLAGS | {"pooling_mode_cls_token": True}, "cls; set `pooling: cls`"),
+        (FLAGS | {"pooling_mode_lasttoken": True}, "last; set `pooling: last`"),
+        (FLAGS | {"pooling_mode_max_tokens": True}, "max; take a model with one of the poolings"),
+        ({"pooling_mode": "cls"}, "cls; set `pooling: cls`"),
+        ({"pooling_mode": ["mean", "max"]}, "mean and max; take a model with one of the poolings"),
+    ],
+)
+def test_another_pooling_than_the_folder_tells_is_refused(bert_folder, tmp_path, content, told):
+    pooling_config(bert_folder, word_embedding_dimension=8, **content)
+    with pytest.raises(ConfigError, match=rf"^pooling: `mean`, but .*1_Pooling.* says {told}"):
+        prepare_model(teacher(), bert_folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "pooling"),
+    [
+        (FLAGS | {"pooling_mode_mean_tokens": True}, "mean"),
+        (FLAGS | {"pooling_mode_weightedmean_tokens": True}, "weighted"),
+        ({"pooling_mode": "lasttoken", "include_prompt": True}, "last"),
+        (FLAGS, "mean"),
+    ],
+)
+def test_the_pooling_that_the_folder_tells_is_taken(bert_folder, tmp_path, content, pooling):
+    pooling_config(bert_folder, word_embedding_dimension=8, **content)
+    prepare_model(teacher(pooling=pooling), bert_folder, tmp_path / "out")
+
+
+def test_a_prepared_folder_is_no_source_of_another_pooling(bert_folder, tmp_path):
+    """In the layout that the installed SentenceTransformer writes."""
+    prepare_model(teacher(pooling="cls"), bert_folder, tmp_path / "one")
+    with pytest.raises(ConfigError, match="says cls; set `pooling: cls`"):
+        prepare_model(teacher(), tmp_path / "one", tmp_path / "two")

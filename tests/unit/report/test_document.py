@@ -54,6 +54,17 @@ def test_a_row_holds_scores_spread_cost_and_speed(fake):
     assert cells(report, "minilm (undistilled)")[7:] == ["17.4", "640", "8.0", "-"]
 
 
+def test_a_head_counts_in_the_parameters_and_the_speed_is_told_to_be_without_it(fake):
+    for path in fake.folder.glob("emo/*/*/scores.json"):
+        record = json.loads(path.read_text())
+        record["model"]["parameters"] = 17_900_000
+        path.write_text(json.dumps(record))
+    report = written(fake)
+    assert cells(report, "emo")[7:9] == ["17.9", "640"]
+    assert cells(report, "pooled")[7:9] == ["17.4", "640"]
+    assert "The student was measured undistilled: a head" in report
+
+
 def test_the_asked_comparison_comes_first_and_every_method_meets_the_undistilled(fake):
     lines = [line for line in written(fake).splitlines() if line.startswith("- **")]
     assert [re.match(r"- \*\*(.*)\*\*", line)[1] for line in lines] == [
