@@ -25,7 +25,7 @@ demo: $(BIN)/.installed ## distil a real teacher into a real student and report 
 	snakemake --cores $(CORES) --configfile $(STUDY)
 	@echo && cat results/report.md && echo && echo "Curves and comparisons: make ui"
 
-test: $(BIN)/.installed ## run all tests (about 10 minutes, no large downloads)
+test: $(BIN)/.installed ## run all tests (about 5 minutes, no large downloads)
 	python -m pytest -m "not slow"
 
 lint: $(BIN)/.installed ## ruff, mypy, codespell, snakefmt, snakemake --lint
