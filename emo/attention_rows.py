@@ -129,7 +129,7 @@ def _write(
     selections: Sequence[Selection],
     layers: Sequence[int],
 ) -> None:
-    kept = [np.flatnonzero(~np.array(text.prompt, dtype=bool)) for text in tokenized]
+    kept = [text.places for text in tokenized]
     sizes = [len(s.teacher) * len(k) for s, k in zip(selections, kept, strict=True)]
     value_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64) * len(layers)
     counts = [len(selection.teacher) for selection in selections]
@@ -195,14 +195,12 @@ def _paper_tokens(
     for rows, encoding in teacher_passes(encoder, tokenized, [encoder.layers - 1], "ranking"):
         importance = all_token_importance(encoding, [tokenized[row] for row in rows])
         for place, row in enumerate(rows):
-            kept = ~np.array(tokenized[row].prompt, dtype=bool)
-            weight = importance[place, : len(kept)][kept]
+            weight = importance[place, tokenized[row].places]
             best = np.argsort(-weight, kind="stable")[: most[row]]
             chosen[row] = set(_ids_without_prompt(tokenized[row])[best].tolist())
     return chosen
 
 
 def _ids_without_prompt(text: TokenizedText) -> NDArray[np.int64]:
-    ids: NDArray[np.int64] = np.array(text.input_ids, dtype=np.int64)
-    kept: NDArray[np.int64] = ids[~np.array(text.prompt, dtype=bool)]
-    return kept
+    ids: NDArray[np.int64] = np.array(text.input_ids, dtype=np.int64)[text.places]
+    return ids

@@ -82,7 +82,7 @@ class Collator:
         rows: RowSignals | None = None,
     ) -> None:
         self._tokenized = tokenized
-        self._read = [_without_prompt(text) for text in tokenized]
+        self._read = [text.places for text in tokenized]
         self._pad_id = pad_id
         self._signals = signals
         self._signal_rows = signals.rows(keys)
@@ -146,7 +146,7 @@ class Collator:
             row = self._row_rows[index]
             selected = rows.store["student_position"][offsets[row] : offsets[row + 1]]
             block = rows.store["values"][value_offsets[row] : value_offsets[row + 1]]
-            positions.append(_without_prompt(rows.inputs[index])[selected])
+            positions.append(rows.inputs[index].places[selected])
             width = len(block) // max(rows.layers * len(selected), 1)
             values.append(np.asarray(block).reshape(rows.layers, len(selected), width))
         input_ids, mask = pad([rows.inputs[index] for index in batch], self._pad_id)
@@ -171,11 +171,6 @@ class Collator:
                 "the alignment does not fit the texts, the student or the teacher store; "
                 "remove it and run `emo align` again"
             )
-
-
-def _without_prompt(text: TokenizedText) -> NDArray[np.int64]:
-    """Return where the tokens that have a position stand in what the model reads."""
-    return np.flatnonzero(~np.array(text.prompt, dtype=bool)).astype(np.int64)
 
 
 def _pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
-from emo.encoder import choose_device
-from emo.errors import ConfigError
+from emo.encoder import choose_device, require_model_folder
 from emo.outputs import read_json
 from emo.progress import Progress
 
@@ -53,8 +52,7 @@ def load_model(folder: Path) -> SentenceTransformer:
     Raises:
         ConfigError: The folder is no SentenceTransformer folder.
     """
-    if not (folder / "modules.json").is_file():
-        raise ConfigError(f"{folder}: no modules.json; prepare or distil the model first")
+    require_model_folder(folder)
     return SentenceTransformer(str(folder), device=str(choose_device()), local_files_only=True)
 
 

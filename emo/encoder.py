@@ -158,6 +158,18 @@ def choose_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def require_model_folder(folder: Path) -> None:
+    """Check that a folder is a SentenceTransformer folder.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if not (folder / "modules.json").is_file():
+        raise ConfigError(
+            f"{folder}: no modules.json; prepare the model with `emo model` or distil it first"
+        )
+
+
 def load_encoder(
     folder: Path, dtype: str = "float32", device: torch.device | None = None
 ) -> Encoder:
@@ -171,8 +183,7 @@ def load_encoder(
     Raises:
         ConfigError: The folder is no SentenceTransformer folder.
     """
-    if not (folder / "modules.json").is_file():
-        raise ConfigError(f"{folder}: no modules.json; prepare the model with `emo model` first")
+    require_model_folder(folder)
     model = SentenceTransformer(
         str(folder),
         device=str(device or choose_device()),

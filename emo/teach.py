@@ -47,8 +47,8 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
     table = load_texts(texts)
     encoder = load_encoder(teacher, dtype).eval()
     tokenized = encoder.tokenizer()(list(table["text"]))
-    kept = [~np.array(text.prompt, dtype=bool) for text in tokenized]
-    offsets = np.concatenate([[0], np.cumsum([keep.sum() for keep in kept])]).astype(np.int64)
+    kept = [text.places for text in tokenized]
+    offsets = np.concatenate([[0], np.cumsum([len(places) for places in kept])]).astype(np.int64)
     identity = {
         "teacher": read_json(teacher / "model.json"),
         "dtype": dtype,
@@ -67,7 +67,7 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
             vectors[rows] = encoding.vectors.float().cpu().numpy()
             for place, row in enumerate(rows):
                 inside = slice(offsets[row], offsets[row + 1])
-                tokens = np.flatnonzero(kept[row])
+                tokens = kept[row]
                 states[inside] = encoding.states[place, tokens].float().cpu().numpy()
                 importance[inside] = by_text[place, tokens]
                 importance_all[inside] = by_all[place, tokens]

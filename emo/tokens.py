@@ -8,6 +8,8 @@ special tokens counted, prompt tokens not.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from emo.errors import ConfigError
@@ -35,6 +37,11 @@ class TokenizedText:
     prompt: tuple[bool, ...]
     special: tuple[bool, ...]
     spans: tuple[tuple[int, int], ...]
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the token of each position stands in ``input_ids``: all but the prompt's."""
+        return np.flatnonzero(~np.array(self.prompt, dtype=bool)).astype(np.int64)
 
 
 class TextTokenizer:

@@ -85,7 +85,12 @@ def student_tokenizer():
     symbols = [symbol for symbol in SYMBOLS if not symbol.isupper()] + list("中文花唱")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "text", *symbols]
     words += [f"##{piece}" for piece in [*PIECES, *string.ascii_lowercase, *string.digits]]
-    vocabulary = {word: index for index, word in enumerate(dict.fromkeys(words))}
+    return wordpiece_tokenizer(dict.fromkeys(words), model_max_length=64, mask_token="[MASK]")
+
+
+def wordpiece_tokenizer(words, **options):
+    """WordPiece over words that start with [PAD], [UNK], [CLS] and [SEP], as uncased BERT's."""
+    vocabulary = {word: index for index, word in enumerate(words)}
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -95,12 +100,11 @@ def student_tokenizer():
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        model_max_length=64,
         unk_token="[UNK]",
         pad_token="[PAD]",
         cls_token="[CLS]",
         sep_token="[SEP]",
-        mask_token="[MASK]",
+        **options,
     )
 
 

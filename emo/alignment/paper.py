@@ -18,11 +18,7 @@ def paper_text(text: str, student_tokenizer: TextTokenizer) -> str:
     lost, which is the paper's way; the repaired form aligns the original text.
     """
     tokenized = student_tokenizer([text])[0]
-    input_ids = [
-        token_id
-        for token_id, in_prompt in zip(tokenized.input_ids, tokenized.prompt, strict=True)
-        if not in_prompt
-    ]
+    input_ids = [tokenized.input_ids[place] for place in tokenized.places]
     decoded = student_tokenizer.tokenizer.decode(input_ids, skip_special_tokens=True)
     return PUNCTUATION.sub("", str(decoded).lower())
 

@@ -24,7 +24,7 @@ class ShownTokens:
 def shown_tokens(tokenizer: TextTokenizer, tokenized: TokenizedText) -> ShownTokens:
     """Look up the strings of a text's tokens and the opening special among them."""
     model = tokenizer.tokenizer
-    read = [place for place, in_prompt in enumerate(tokenized.prompt) if not in_prompt]
+    read = tokenized.places.tolist()
     input_ids = [tokenized.input_ids[place] for place in read]
     special = [tokenized.special[place] for place in read]
     strings = list(model.convert_ids_to_tokens(input_ids))

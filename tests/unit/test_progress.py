@@ -9,6 +9,8 @@ import pytest
 from emo import progress
 from emo.progress import Progress, track
 
+from ..clock import Clock
+
 REDIRECTED = """
 import os, subprocess, sys, warnings, logging
 from pathlib import Path
@@ -24,15 +26,6 @@ logging.getLogger("emo.some").info("logged")
 list(track("ab", total=2, what="encode"))
 raise RuntimeError("broken")
 """
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

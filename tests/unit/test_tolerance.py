@@ -6,14 +6,7 @@ from emo import tolerance
 from emo.errors import ConfigError
 from emo.tolerance import Tolerance
 
-
-class Clock:
-    """A clock that a test moves."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
+from ..clock import Clock
 
 
 @pytest.fixture

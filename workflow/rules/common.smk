@@ -116,14 +116,13 @@ def rows_alignment(wildcards):
     )
 
 
-def method_request(wildcards):
-    family = study.text_family(wildcards.texts)
-    return signal_request(study.methods[wildcards.method], family)
+def method_request(method, texts):
+    return signal_request(study.methods[method], study.text_family(texts))
 
 
 def signal_files(teacher, student, texts, method):
     """The map and the rows that a method asks for; none for a method that asks for none."""
-    request = signal_request(study.methods[method], study.text_family(texts))
+    request = method_request(method, texts)
     folder = f"results/{teacher}/{student}"
     files = {}
     if request.alignment:
@@ -138,13 +137,13 @@ def distil_signals(wildcards):
     return signal_files(*(wildcards[key] for key in keys))
 
 
-def distil_options(wildcards, input):
+def distil_options(wildcards):
     """The same files as options of the command."""
     return [f"--{name}={path}" for name, path in distil_signals(wildcards).items()]
 
 
 def distil_settings(wildcards):
-    request = method_request(wildcards)
+    request = method_request(wildcards.method, wildcards.texts)
     return as_json(
         {
             "method": study.methods[wildcards.method].model_dump(mode="json"),

@@ -16,6 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from emo.tokens import TextTokenizer
 
+from ...tiny_models import wordpiece_tokenizer
+
 LETTERS = string.ascii_lowercase + string.digits
 SIGNS = "!\"#$%&'()*+,-./:;<=>?@[]_|~"
 
@@ -26,23 +28,7 @@ def student() -> TextTokenizer:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "hello", "don", "query", "中"]
     words += ["##s", "##ing", "##llo", "play", "vs", "world", *LETTERS, *SIGNS]
     words += ["##" + letter for letter in LETTERS if letter != "s"]
-    vocabulary = {word: index for index, word in enumerate(words)}
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return TextTokenizer(
-        PreTrainedTokenizerFast(
-            tokenizer_object=backend,
-            unk_token="[UNK]",
-            cls_token="[CLS]",
-            sep_token="[SEP]",
-            pad_token="[PAD]",
-        )
-    )
+    return TextTokenizer(wordpiece_tokenizer(words))
 
 
 @pytest.fixture(scope="session")

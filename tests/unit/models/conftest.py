@@ -2,29 +2,11 @@
 
 import pytest
 import torch
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import WordPiece
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel
+
+from ...tiny_models import wordpiece_tokenizer
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "plays", "flute", "##s", "query"]
-
-
-def wordpiece_tokenizer():
-    tokenizer = Tokenizer(WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        model_max_length=32,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
 
 
 def bert_config(**keys):
@@ -49,5 +31,6 @@ def bert():
 def bert_folder(bert, tmp_path):
     folder = tmp_path / "bert"
     bert.save_pretrained(folder)
-    wordpiece_tokenizer().save_pretrained(folder)
+    tokenizer = wordpiece_tokenizer(WORDS, model_max_length=32, mask_token="[MASK]")
+    tokenizer.save_pretrained(folder)
     return folder
