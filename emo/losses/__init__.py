@@ -2,7 +2,7 @@
 
 from emo.losses.cka import MINIMUM_ROWS, CkaLoss, Estimator, cka, cka_loss, pooled_cka_loss
 from emo.losses.contrastive import info_nce
-from emo.losses.cost import attention_cost, cosine_cost
+from emo.losses.cost import attention_cost, cosine_cost, euclidean_cost
 from emo.losses.importance import (
     attention_importance,
     paper_student_masses,
@@ -26,6 +26,7 @@ __all__ = [
     "cka_loss",
     "cosine_cost",
     "cosine_loss",
+    "euclidean_cost",
     "info_nce",
     "paper_cka_loss",
     "paper_student_masses",

@@ -1,6 +1,9 @@
-"""Cost of moving mass from a student token to a teacher token.
+"""Costs of moving mass from a student token to a teacher token.
 
-Shapes: B batch, S and R student and teacher length, D width of the space both states lie in.
+Shapes: B batch, S and R student and teacher length, D width of the space both states lie in. A
+projection, on whichever side, comes before the cost. All three take (student, teacher,
+student_mask, teacher_mask) first and give 0 where either token is masked; states under the mask are
+never read, so NaN in padding neither shows nor reaches a gradient.
 """
 
 from math import sqrt
@@ -44,8 +47,7 @@ def cosine_cost(
         teacher_centre: (D,) or None for the batch mean.
 
     Returns:
-        (B, S, R) cost in [0, 2], zero where either token is masked. States under the mask are
-        never read, so NaN in padding neither shows nor reaches a gradient.
+        (B, S, R) cost in [0, 2], zero where either token is masked.
 
     Raises:
         ValueError: Shapes disagree, a mask is not boolean, or a centre comes with centre=False.
@@ -56,36 +58,79 @@ def cosine_cost(
         >>> cosine_cost(student, student, valid, valid, centre=False).tolist()
         [[[0.0, 1.0], [1.0, 0.0]]]
     """
-    _check_states(student, teacher, student_mask, teacher_mask)
-    student = student.masked_fill(~student_mask[:, :, None], 0.0)
-    teacher = teacher.masked_fill(~teacher_mask[:, :, None], 0.0)
-    if centre:
-        student = student - _centre_of(student, student_mask, student_centre, "student_centre")
-        teacher = teacher - _centre_of(teacher, teacher_mask, teacher_centre, "teacher_centre")
-    elif student_centre is not None or teacher_centre is not None:
-        raise ValueError("student_centre and teacher_centre need centre=True, got centre=False")
+    student, teacher = _centred_states(
+        student, teacher, student_mask, teacher_mask, centre, student_centre, teacher_centre
+    )
     cost = 1.0 - unit_vectors(student) @ unit_vectors(teacher).mT
-    return cost.masked_fill(~(student_mask[:, :, None] & teacher_mask[:, None, :]), 0.0)
+    return _zero_padding(cost, student_mask, teacher_mask)
+
+
+@in_full_precision
+def euclidean_cost(
+    student: Tensor,
+    teacher: Tensor,
+    student_mask: Tensor,
+    teacher_mask: Tensor,
+    centre: bool = True,
+    student_centre: Tensor | None = None,
+    teacher_centre: Tensor | None = None,
+) -> Tensor:
+    """Compute the Euclidean distance between student and teacher token states.
+
+    Formula (the third cost that the authors coded, there without centres; method-evidence 1.4):
+        C_ij = ‖(h_i - h̄) - (t_j - t̄)‖, without h̄ and t̄ when `centre` is False
+
+    It has the scale of the states, so the smoothing of a solver must follow that scale. The
+    gradient at distance 0 is 0, where the derivative of a root is infinite. Differences are taken
+    before they are squared: ‖h‖² + ‖t‖² - 2 <h, t> loses distances that are small beside the norms.
+
+    Args:
+        student: (B, S, D) states, already in the teacher's space.
+        teacher: (B, R, D) states.
+        student_mask: (B, S) bool.
+        teacher_mask: (B, R) bool.
+        centre: Subtract centres, as in `cosine_cost`.
+        student_centre: (D,) or None for the batch mean.
+        teacher_centre: (D,) or None for the batch mean.
+
+    Returns:
+        (B, S, R) cost >= 0, zero where either token is masked.
+
+    Raises:
+        ValueError: Shapes disagree, a mask is not boolean, or a centre comes with centre=False.
+
+    Example:
+        >>> student = torch.tensor([[[3.0, 4.0], [0.0, 0.0]]])
+        >>> valid = torch.tensor([[True, True]])
+        >>> euclidean_cost(student, student, valid, valid, centre=False).tolist()
+        [[[0.0, 5.0], [5.0, 0.0]]]
+    """
+    student, teacher = _centred_states(
+        student, teacher, student_mask, teacher_mask, centre, student_centre, teacher_centre
+    )
+    cost = torch.cdist(student, teacher, compute_mode="donot_use_mm_for_euclid_dist")
+    return _zero_padding(cost, student_mask, teacher_mask)
 
 
 @in_full_precision
 def attention_cost(
-    student: Tensor, projected_teacher: Tensor, student_mask: Tensor, teacher_mask: Tensor
+    student: Tensor, teacher: Tensor, student_mask: Tensor, teacher_mask: Tensor
 ) -> Tensor:
     """Compute one minus the attention of student tokens over teacher tokens (paper's form).
 
     Formula (method-evidence 1.4):
-        C = 1 - softmax over teacher tokens of (H_s Pᵀ / sqrt(D))
+        C_ij = 1 - softmax over teacher tokens j of (<h_i, t_j> / sqrt(D))
+
+    The authors project the teacher to the student's width; D is then that width.
 
     Args:
-        student: (B, S, D) states of the student.
-        projected_teacher: (B, R, D) teacher states, projected to the student's width.
+        student: (B, S, D) states.
+        teacher: (B, R, D) states, in the same space.
         student_mask: (B, S) bool.
         teacher_mask: (B, R) bool, tokens that share the softmax.
 
     Returns:
-        (B, S, R) cost in [0, 1], zero where either token is masked. States under the mask are
-        never read.
+        (B, S, R) cost in [0, 1], zero where either token is masked.
 
     Raises:
         ValueError: Shapes disagree or a mask is not boolean.
@@ -96,27 +141,45 @@ def attention_cost(
         >>> attention_cost(states, states, valid, valid).tolist()
         [[[0.5, 0.5], [0.5, 0.5]]]
     """
-    _check_states(student, projected_teacher, student_mask, teacher_mask, "projected_teacher")
-    student = student.masked_fill(~student_mask[:, :, None], 0.0)
-    projected_teacher = projected_teacher.masked_fill(~teacher_mask[:, :, None], 0.0)
-    scores = student @ projected_teacher.mT / sqrt(student.shape[2])
+    student, teacher = _valid_states(student, teacher, student_mask, teacher_mask)
+    scores = student @ teacher.mT / sqrt(student.shape[2])
     # The lowest finite number and not -inf: a text without teacher tokens must not become NaN.
     scores = scores.masked_fill(~teacher_mask[:, None, :], torch.finfo(scores.dtype).min)
-    cost = 1.0 - scores.softmax(dim=2)
-    return cost.masked_fill(~(student_mask[:, :, None] & teacher_mask[:, None, :]), 0.0)
+    return _zero_padding(1.0 - scores.softmax(dim=2), student_mask, teacher_mask)
 
 
-def _check_states(
+def _valid_states(
+    student: Tensor, teacher: Tensor, student_mask: Tensor, teacher_mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    require_shapes(
+        student=(student, "B S D"),
+        teacher=(teacher, "B R D"),
+        student_mask=(student_mask, "B S"),
+        teacher_mask=(teacher_mask, "B R"),
+    )
+    require_masks(student_mask=student_mask, teacher_mask=teacher_mask)
+    return (
+        student.masked_fill(~student_mask[:, :, None], 0.0),
+        teacher.masked_fill(~teacher_mask[:, :, None], 0.0),
+    )
+
+
+def _centred_states(
     student: Tensor,
     teacher: Tensor,
     student_mask: Tensor,
     teacher_mask: Tensor,
-    teacher_name: str = "teacher",
-) -> None:
-    states = {"student": (student, "B S D"), teacher_name: (teacher, "B R D")}
-    masks = {"student_mask": (student_mask, "B S"), "teacher_mask": (teacher_mask, "B R")}
-    require_shapes(**states, **masks)
-    require_masks(student_mask=student_mask, teacher_mask=teacher_mask)
+    centre: bool,
+    student_centre: Tensor | None,
+    teacher_centre: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    student, teacher = _valid_states(student, teacher, student_mask, teacher_mask)
+    if centre:
+        student = student - _centre_of(student, student_mask, student_centre, "student_centre")
+        teacher = teacher - _centre_of(teacher, teacher_mask, teacher_centre, "teacher_centre")
+    elif student_centre is not None or teacher_centre is not None:
+        raise ValueError("student_centre and teacher_centre need centre=True, got centre=False")
+    return student, teacher
 
 
 def _centre_of(states: Tensor, mask: Tensor, centre: Tensor | None, name: str) -> Tensor:
@@ -124,3 +187,7 @@ def _centre_of(states: Tensor, mask: Tensor, centre: Tensor | None, name: str) -
         return states.sum(dim=(0, 1)) / mask.sum().clamp(min=1)
     require_shapes(states=(states, "B L D"), **{name: (centre, "D")})
     return centre
+
+
+def _zero_padding(cost: Tensor, student_mask: Tensor, teacher_mask: Tensor) -> Tensor:
+    return cost.masked_fill(~(student_mask[:, :, None] & teacher_mask[:, None, :]), 0.0)

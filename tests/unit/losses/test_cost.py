@@ -5,7 +5,7 @@ import torch
 from scipy.spatial.distance import cdist
 from torch.autograd import gradcheck
 
-from emo.losses import attention_cost, cosine_cost
+from emo.losses import attention_cost, cosine_cost, euclidean_cost
 
 
 def states(*shape, seed=0):
@@ -25,25 +25,41 @@ def costs(student, teacher, student_mask, teacher_mask):
         cosine_cost(student, teacher, student_mask, teacher_mask, centre=False),
         cosine_cost(student, teacher, student_mask, teacher_mask, centre=True),
         attention_cost(student, teacher, student_mask, teacher_mask),
+        euclidean_cost(student, teacher, student_mask, teacher_mask, centre=False),
+        euclidean_cost(student, teacher, student_mask, teacher_mask, centre=True),
     )
 
 
-def test_cosine_equals_scipy(batch):
+@pytest.mark.parametrize(
+    ("function", "metric"), [(cosine_cost, "cosine"), (euclidean_cost, "euclidean")]
+)
+def test_equals_scipy(batch, function, metric):
     student, teacher, student_mask, teacher_mask = batch
-    cost = cosine_cost(*batch, centre=False)
-    assert cost[0, :4, :3].numpy() == pytest.approx(cdist(student[0], teacher[0, :3], "cosine"))
-    cost = cosine_cost(*batch)
+    cost = function(*batch, centre=False)
+    assert cost[0, :4, :3].numpy() == pytest.approx(cdist(student[0], teacher[0, :3], metric))
+    cost = function(*batch)
     student = student - student[student_mask].mean(dim=0)
     teacher = teacher - teacher[teacher_mask].mean(dim=0)
-    assert cost[1, :2].numpy() == pytest.approx(cdist(student[1, :2], teacher[1], "cosine"))
+    assert cost[1, :2].numpy() == pytest.approx(cdist(student[1, :2], teacher[1], metric))
 
 
-def test_given_centres_take_the_batch_out_of_the_cost(batch):
+@pytest.mark.parametrize("function", [cosine_cost, euclidean_cost])
+def test_given_centres_take_the_batch_out_of_the_cost(batch, function):
     centres = {"student_centre": states(6, seed=3), "teacher_centre": states(6, seed=4)}
-    together = cosine_cost(*batch, **centres)
+    together = function(*batch, **centres)
     for text in (0, 1):
-        alone = cosine_cost(*(tensor[text : text + 1] for tensor in batch), **centres)
+        alone = function(*(tensor[text : text + 1] for tensor in batch), **centres)
         torch.testing.assert_close(together[text : text + 1], alone)
+
+
+def test_euclidean_between_equal_states_is_zero_with_a_finite_gradient():
+    # long vectors in float32: a distance from the norms would be 0.02 here
+    student = 10 * states(1, 3, 768).float()
+    teacher, valid = student.clone(), torch.ones(1, 3, dtype=torch.bool)
+    cost = euclidean_cost(student.requires_grad_(), teacher, valid, valid, centre=False)
+    assert cost.diagonal(dim1=1, dim2=2).eq(0).all()
+    (gradient,) = torch.autograd.grad(cost.diagonal(dim1=1, dim2=2).sum(), student)
+    assert gradient.eq(0).all()
 
 
 def test_attention_equals_the_published_form(batch):
@@ -83,7 +99,7 @@ def test_zero_states_and_empty_texts_are_finite():
             assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize("form", [0, 1, 2])
+@pytest.mark.parametrize("form", range(5))
 def test_gradients(batch, form):
     student, teacher, student_mask, teacher_mask = batch
     inputs = (student.requires_grad_(), teacher.requires_grad_())
@@ -111,7 +127,7 @@ def test_wrong_inputs_are_named(batch):
         ValueError, match=r"teacher has shape \(2, 5, 4\), expected \(B=2, R=5, D=6\)"
     ):
         cosine_cost(student, teacher[..., :4], student_mask, teacher_mask)
-    with pytest.raises(ValueError, match=r"projected_teacher has shape \(2, 5, 4\)"):
+    with pytest.raises(ValueError, match=r"teacher has shape \(2, 5, 4\)"):
         attention_cost(student, teacher[..., :4], student_mask, teacher_mask)
     with pytest.raises(ValueError, match=r"teacher_mask has shape \(2, 4\)"):
         attention_cost(student, teacher, student_mask, student_mask)
