@@ -5,7 +5,6 @@ sides belongs to the same mapped token pair. Columns of padded keys must be zero
 as a masked softmax leaves them; then they change nothing.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import torch
@@ -14,10 +13,10 @@ from torch import Tensor
 from emo.losses.precision import in_full_precision
 from emo.losses.shapes import require_masks, require_shapes
 
-Estimator = Literal["biased", "debiased"]
+TextEstimator = Literal["biased", "debiased"]
 
-MINIMUM_ROWS: Final[dict[Estimator, int]] = {"biased": 2, "debiased": 4}
-"""Fewest rows of a text for which an estimator is defined."""
+FEWEST_ROWS: Final[dict[TextEstimator, int]] = {"biased": 2, "debiased": 4}
+"""Fewest rows of a text for which an estimator of HSIC is defined."""
 
 CONSTANT_ROWS: Final = 16.0
 """Rows whose centred norm is below this many float epsilons of their norm count as constant:
@@ -27,24 +26,9 @@ VANISHED_GRAM: Final = 32.0
 """The same for a debiased Gram matrix, in float epsilons of the trace of the biased one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CkaLoss:
-    """CKA loss of a batch.
-
-    Attributes:
-        loss: Scalar.
-        texts_used: Integer scalar tensor, texts with enough rows.
-        texts_skipped: Integer scalar tensor, texts with fewer than `MINIMUM_ROWS`.
-    """
-
-    loss: Tensor
-    texts_used: Tensor
-    texts_skipped: Tensor
-
-
 @in_full_precision
 def cka(
-    student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor, estimator: Estimator
+    student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor, estimator: TextEstimator
 ) -> Tensor:
     """Compare two sets of rows by linear CKA, text by text.
 
@@ -63,7 +47,7 @@ def cka(
         estimator: "biased" or "debiased".
 
     Returns:
-        (B,) CKA; 0 without gradient for a text with fewer than `MINIMUM_ROWS`, with constant rows
+        (B,) CKA; 0 without gradient for a text with fewer than `FEWEST_ROWS`, with constant rows
         or, debiased, with equidistant rows, for which CKA is 0/0.
 
     Raises:
@@ -75,120 +59,78 @@ def cka(
         >>> round(cka(rows, 2 * rows.flip(2), mask, "debiased").item(), 5)
         1.0
     """
-    _check_rows(student_rows, teacher_rows, row_mask, estimator)
-    student_gram = _unit(_centred_gram(_scale_texts(student_rows, row_mask), row_mask, estimator))
-    teacher_gram = _unit(_centred_gram(_scale_texts(teacher_rows, row_mask), row_mask, estimator))
-    return (student_gram * teacher_gram).sum(dim=(1, 2))
-
-
-@in_full_precision
-def cka_loss(
-    student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor, estimator: Estimator
-) -> CkaLoss:
-    """Average 1 - CKA over the texts that have enough rows.
-
-    Formula:
-        L = mean over texts with at least MINIMUM_ROWS rows of (1 - CKA)
-
-    A text with enough but constant rows counts with loss 1 and no gradient. Several layers go
-    in as one batch of B times k texts, so that the mean is over texts and layers.
-
-    Args:
-        student_rows: (B, m, S).
-        teacher_rows: (B, m, R).
-        row_mask: (B, m) bool, rows that exist.
-        estimator: "biased" or "debiased".
-
-    Returns:
-        Loss and counts. Without any usable text the loss is 0 and still has a graph.
-
-    Raises:
-        ValueError: Shapes disagree, the mask is not boolean or the estimator is unknown.
-
-    Example:
-        >>> rows = torch.tensor([[[0.7, 0.3], [0.2, 0.8]], [[0.7, 0.3], [0.0, 0.0]]])
-        >>> result = cka_loss(rows, rows, torch.tensor([[True, True], [True, False]]), "biased")
-        >>> result.loss.abs().item() < 1e-6
-        True
-        >>> result.texts_used.item(), result.texts_skipped.item()
-        (1, 1)
-    """
-    similarity = cka(student_rows, teacher_rows, row_mask, estimator)
-    enough = row_mask.sum(dim=1) >= MINIMUM_ROWS[estimator]
-    total = (1.0 - similarity).masked_fill(~enough, 0.0).sum()
-    return _counted(total / enough.sum().clamp(min=1), enough)
-
-
-@in_full_precision
-def pooled_cka_loss(
-    student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor, estimator: Estimator
-) -> CkaLoss:
-    """Compute 1 - CKA once, from HSIC values added up over the texts of the batch.
-
-    Formula:
-        L = 1 - Σ HSIC(K, L) / sqrt(Σ HSIC(K, K) Σ HSIC(L, L)), sums over usable texts,
-        HSIC = <K_c, L_c> / (n - 1)² biased, <K_u, L_u> / (n (n - 3)) debiased, n rows of the text
-
-    Texts with more varied rows weigh more, and the few rows of one text no longer divide by their
-    own noise. Rows are still centred within their text, as they are softmax rows over its keys.
-    No method uses it: it is offered to notebooks and to the ablation of the estimator.
-
-    Args:
-        student_rows: (B, m, S).
-        teacher_rows: (B, m, R).
-        row_mask: (B, m) bool, rows that exist.
-        estimator: "biased" or "debiased".
-
-    Returns:
-        Loss and counts. Without any usable text the loss is 0 and still has a graph.
-
-    Raises:
-        ValueError: Shapes disagree, the mask is not boolean or the estimator is unknown.
-
-    Example:
-        >>> rows = torch.tensor([[[0.7, 0.3], [0.2, 0.8]], [[0.6, 0.4], [0.1, 0.9]]])
-        >>> mask = torch.ones(2, 2, dtype=torch.bool)
-        >>> pooled_cka_loss(rows, rows, mask, "biased").loss.abs().item() < 1e-6
-        True
-    """
-    _check_rows(student_rows, teacher_rows, row_mask, estimator)
-    count = row_mask.sum(dim=1)
-    enough = count >= MINIMUM_ROWS[estimator]
-    pairs = (count - 1) ** 2 if estimator == "biased" else count * (count - 3)
-    root = pairs.clamp(min=1).to(student_rows.dtype).sqrt()[:, None, None]
-    student_gram = _centred_gram(_scale_batch(student_rows, row_mask), row_mask, estimator) / root
-    teacher_gram = _centred_gram(_scale_batch(teacher_rows, row_mask), row_mask, estimator) / root
-    # Seen as one long matrix, the batch is normalised by the root of its summed HSIC.
-    student_gram = _unit(student_gram.reshape(1, -1, row_mask.shape[1]))
-    teacher_gram = _unit(teacher_gram.reshape(1, -1, row_mask.shape[1]))
-    similarity = (student_gram * teacher_gram).sum()
-    return _counted((1.0 - similarity).masked_fill(~enough.any(), 0.0), enough)
-
-
-def _check_rows(
-    student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor, estimator: Estimator
-) -> None:
     require_shapes(
         student_rows=(student_rows, "B m S"),
         teacher_rows=(teacher_rows, "B m R"),
         row_mask=(row_mask, "B m"),
     )
     require_masks(row_mask=row_mask)
-    if estimator not in MINIMUM_ROWS:
-        raise ValueError(f"estimator is {estimator!r}, expected one of {sorted(MINIMUM_ROWS)}")
+    if estimator not in FEWEST_ROWS:
+        raise ValueError(f"estimator is {estimator!r}, expected one of {sorted(FEWEST_ROWS)}")
+    student_scaled = _scaled(student_rows, row_mask, (1, 2))
+    teacher_scaled = _scaled(teacher_rows, row_mask, (1, 2))
+    student_gram = _unit(_centred_gram(student_scaled, row_mask, estimator))
+    teacher_gram = _unit(_centred_gram(teacher_scaled, row_mask, estimator))
+    return (student_gram * teacher_gram).sum(dim=(1, 2))
 
 
-def _counted(loss: Tensor, enough: Tensor) -> CkaLoss:
-    return CkaLoss(loss=loss, texts_used=enough.sum(), texts_skipped=(~enough).sum())
+@in_full_precision
+def pooled_cka(student_rows: Tensor, teacher_rows: Tensor, row_mask: Tensor) -> Tensor:
+    """Compare the rows of a whole batch by one CKA, from HSIC values added up over its texts.
+
+    Formula (the minibatch form of Nguyen et al. 2021, with a text as the minibatch):
+        CKA = Σ HSIC_1(K, L) / sqrt(Σ HSIC_1(K, K) Σ HSIC_1(L, L)), sums over texts with enough rows
+
+    The few rows of one text no longer divide by their own noise, and texts with more varied rows
+    weigh more. Rows are still centred within their text, as they are softmax rows over its keys.
+
+    Args:
+        student_rows: (k, B, m, S), k layers.
+        teacher_rows: (k, B, m, R).
+        row_mask: (B, m) bool, rows that exist; the same for all layers.
+
+    Returns:
+        (k,) CKA; 0 without gradient for a layer that has no text with `FEWEST_ROWS` rows.
+
+    Raises:
+        ValueError: Shapes disagree or the mask is not boolean.
+
+    Example:
+        >>> text = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
+        >>> rows = text.expand(1, 2, 4, 2)
+        >>> mask = torch.ones(2, 4, dtype=torch.bool)
+        >>> [round(value, 5) for value in pooled_cka(rows, 2 * rows.flip(3), mask).tolist()]
+        [1.0]
+    """
+    require_shapes(
+        student_rows=(student_rows, "k B m S"),
+        teacher_rows=(teacher_rows, "k B m R"),
+        row_mask=(row_mask, "B m"),
+    )
+    require_masks(row_mask=row_mask)
+    student_gram = _pooled_gram(student_rows, row_mask)
+    teacher_gram = _pooled_gram(teacher_rows, row_mask)
+    return (student_gram * teacher_gram).sum(dim=(1, 2))
+
+
+def _pooled_gram(rows: Tensor, row_mask: Tensor) -> Tensor:
+    layers, batch, most, _ = rows.shape
+    count = row_mask.sum(dim=1)
+    pairs = (count * (count - 3)).clamp(min=1).to(rows.dtype)
+    scaled = _scaled(rows, row_mask.expand(layers, batch, most), (1, 2, 3)).flatten(0, 1)
+    gram = _centred_gram(scaled, row_mask.repeat(layers, 1), "debiased")
+    gram = gram / pairs.sqrt().repeat(layers)[:, None, None]
+    # Seen as one long matrix, a layer is normalised by the root of its summed HSIC.
+    return _unit(gram.reshape(layers, batch * most, most))
 
 
 def _centre_columns(rows: Tensor, row_mask: Tensor) -> Tensor:
-    present = row_mask[:, :, None]
+    present = row_mask[..., None]
     rows = rows.masked_fill(~present, 0.0)
-    count = present.sum(dim=1, keepdim=True).clamp(min=1)
-    centred = (rows - rows.sum(dim=1, keepdim=True) / count).masked_fill(~present, 0.0)
-    noise = CONSTANT_ROWS * torch.finfo(rows.dtype).eps * _norm(rows, (1, 2))
-    return centred.masked_fill(_norm(centred, (1, 2)) <= noise, 0.0)
+    count = present.sum(dim=-2, keepdim=True).clamp(min=1)
+    centred = (rows - rows.sum(dim=-2, keepdim=True) / count).masked_fill(~present, 0.0)
+    noise = CONSTANT_ROWS * torch.finfo(rows.dtype).eps * _norm(rows, (-2, -1))
+    return centred.masked_fill(_norm(centred, (-2, -1)) <= noise, 0.0)
 
 
 def _norm(values: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -196,28 +138,20 @@ def _norm(values: Tensor, dims: tuple[int, ...]) -> Tensor:
     return norm
 
 
-# CKA does not change when a side is rescaled, so dividing by a detached norm leaves value and
-# gradient as they are and keeps fourth powers of small attention weights inside float32.
-
-
-def _scale_texts(rows: Tensor, row_mask: Tensor) -> Tensor:
+def _scaled(rows: Tensor, row_mask: Tensor, dims: tuple[int, ...]) -> Tensor:
+    # CKA does not change when a side is rescaled, so dividing by a detached norm leaves value and
+    # gradient as they are and keeps fourth powers of small attention weights inside float32.
     centred = _centre_columns(rows, row_mask)
-    scale = _norm(centred, (1, 2))
+    scale = _norm(centred, dims)
     return centred / torch.where(scale > 0, scale, 1.0)
 
 
-def _scale_batch(rows: Tensor, row_mask: Tensor) -> Tensor:
-    centred = _centre_columns(rows, row_mask)
-    scale = _norm(centred, (0, 1, 2))
-    return centred / torch.where(scale > 0, scale, 1.0)
-
-
-def _centred_gram(centred: Tensor, row_mask: Tensor, estimator: Estimator) -> Tensor:
+def _centred_gram(centred: Tensor, row_mask: Tensor, estimator: TextEstimator) -> Tensor:
     gram = centred @ centred.mT
     count = row_mask.sum(dim=1)[:, None, None]
     if estimator == "debiased":
         gram = _u_centre(gram, row_mask, count)
-    return gram.masked_fill(count < MINIMUM_ROWS[estimator], 0.0)
+    return gram.masked_fill(count < FEWEST_ROWS[estimator], 0.0)
 
 
 def _u_centre(gram: Tensor, row_mask: Tensor, count: Tensor) -> Tensor:

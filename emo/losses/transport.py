@@ -3,35 +3,12 @@
 Shapes: B batch, S and R student and teacher length.
 """
 
-from dataclasses import dataclass
-
 import torch
 from ot.batch import solve_batch
 from torch import Tensor
 
+from emo.losses.plan import TOLERANCE, TransportLoss, judge, require_positive, set_aside
 from emo.losses.precision import in_full_precision
-from emo.losses.shapes import require_shapes
-
-
-@dataclass(frozen=True, slots=True)
-class TransportLoss:
-    """Transport of a batch, text by text.
-
-    Attributes:
-        loss: (B,) transported cost, 0 for texts that were set aside.
-        plan: (B, S, R) transport plan without gradient, 0 for texts that were set aside.
-        error: (B,) largest violation of a marginal by the plan, 0 for empty texts and infinite
-            for malformed ones.
-        converged: (B,) bool, error within the tolerance. Empty texts count as converged,
-            malformed ones do not.
-        empty: (B,) bool, no mass on the student's or the teacher's side.
-    """
-
-    loss: Tensor
-    plan: Tensor
-    error: Tensor
-    converged: Tensor
-    empty: Tensor
 
 
 @in_full_precision
@@ -40,8 +17,8 @@ def transport_loss(
     student_mass: Tensor,
     teacher_mass: Tensor,
     epsilon: float = 0.1,
-    max_rounds: int = 100,
-    tolerance: float = 1e-5,
+    rounds: int = 100,
+    tolerance: float = TOLERANCE,
 ) -> TransportLoss:
     """Move the student's mass to the teacher's at the least cost, with entropic smoothing.
 
@@ -64,7 +41,7 @@ def transport_loss(
             no plan has both marginals and the text comes back as not converged.
         teacher_mass: (B, R).
         epsilon: Smoothing, in units of the cost.
-        max_rounds: Most rounds of the solver.
+        rounds: Most rounds of the solver.
         tolerance: Marginal violation at which a text has converged. The solver looks at it every
             tenth round.
 
@@ -72,7 +49,7 @@ def transport_loss(
         Loss, plan and marginal errors per text. The reduction is the caller's.
 
     Raises:
-        ValueError: Shapes disagree, or epsilon, max_rounds or tolerance is not positive.
+        ValueError: Shapes disagree, or epsilon, rounds or tolerance is not positive.
 
     Example:
         >>> cost = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
@@ -83,54 +60,16 @@ def transport_loss(
         >>> round(result.loss.item(), 4), result.converged.item()
         (0.0, True)
     """
-    require_shapes(
-        cost=(cost, "B S R"), student_mass=(student_mass, "B S"), teacher_mass=(teacher_mass, "B R")
-    )
-    for name, value in (("epsilon", epsilon), ("max_rounds", max_rounds), ("tolerance", tolerance)):
-        if not value > 0:
-            raise ValueError(f"{name} must be positive, got {value}")
+    require_positive(epsilon=epsilon, rounds=rounds, tolerance=tolerance)
+    problem = set_aside(cost, student_mass, teacher_mass)
     with torch.no_grad():
-        cells = _cells(student_mass, teacher_mass)
-        empty = ~cells.any(dim=(1, 2))
-        malformed = _malformed(cost.masked_fill(~cells, 0.0), student_mass, teacher_mass)
-        empty = empty & ~malformed
-        aside = (empty | malformed)[:, None]
         plan = solve_batch(
-            cost.masked_fill(~cells | aside[:, :, None], 0.0),
+            problem.cost,
             reg=epsilon,
-            a=_replace(student_mass, aside),
-            b=_replace(teacher_mass, aside),
-            max_iter=max_rounds,
+            a=problem.student_mass,
+            b=problem.teacher_mass,
+            max_iter=rounds,
             tol=tolerance,
             method="log_sinkhorn",
-        ).plan.masked_fill(aside[:, :, None], 0.0)
-        error = torch.maximum(
-            (plan.sum(dim=2) - student_mass).abs().amax(dim=1),
-            (plan.sum(dim=1) - teacher_mass).abs().amax(dim=1),
-        )
-        error = error.masked_fill(empty, 0.0).masked_fill(malformed, torch.inf)
-    live = cost.masked_fill(~cells | aside[:, :, None], 0.0)
-    return TransportLoss(
-        loss=(plan * live).sum(dim=(1, 2)),
-        plan=plan,
-        error=error,
-        converged=error <= tolerance,
-        empty=empty,
-    )
-
-
-def _cells(student_mass: Tensor, teacher_mass: Tensor) -> Tensor:
-    return (student_mass > 0)[:, :, None] & (teacher_mass > 0)[:, None, :]
-
-
-def _malformed(cost: Tensor, student_mass: Tensor, teacher_mass: Tensor) -> Tensor:
-    masses = torch.cat([student_mass, teacher_mass], dim=1)
-    sound = (masses >= 0) & masses.isfinite()
-    return ~(sound.all(dim=1) & cost.isfinite().all(dim=2).all(dim=1))
-
-
-def _replace(mass: Tensor, aside: Tensor) -> Tensor:
-    # All mass on one position and no cost: solved in the first round.
-    trivial = torch.zeros_like(mass)
-    trivial[:, 0] = 1.0
-    return torch.where(aside, trivial, mass)
+        ).plan
+    return judge(problem, plan, tolerance)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from emo.losses import MINIMUM_ROWS, cka, cka_loss, pooled_cka_loss
+from emo.losses import cka, pooled_cka
 
 ESTIMATORS = ["biased", "debiased"]
 
@@ -94,14 +94,24 @@ def test_biased_saturates_on_few_rows_where_debiased_does_not():
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("loss", [cka_loss, pooled_cka_loss])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_constant_rows_are_finite(estimator, loss, dtype):
+def test_constant_rows_are_finite(estimator, dtype):
     student = torch.full((2, 4, 3), 0.1, dtype=dtype, requires_grad=True)
-    result = loss(student, rows_of(2, 4, 6, dtype=dtype), full(2, 4), estimator).loss
-    torch.testing.assert_close(result, torch.ones((), dtype=dtype))
-    (gradient,) = torch.autograd.grad(result, student)
+    similarity = cka(student, rows_of(2, 4, 6, dtype=dtype), full(2, 4), estimator)
+    (gradient,) = torch.autograd.grad(similarity.sum(), student)
+    assert similarity.eq(0).all()
     assert gradient.eq(0).all()
+
+
+@pytest.mark.parametrize(("estimator", "fewest"), [("biased", 2), ("debiased", 4)])
+def test_texts_with_too_few_rows_are_zero_without_gradient(estimator, fewest):
+    student = rows_of(4, 6, 5, seed=1).requires_grad_()
+    mask = torch.arange(6)[None, :] < torch.tensor([[fewest], [fewest - 1], [1], [0]])
+    similarity = cka(student, rows_of(4, 6, 5, seed=2), mask, estimator)
+    (gradient,) = torch.autograd.grad(similarity.sum(), student)
+    assert similarity[0] != 0
+    assert similarity[1:].eq(0).all()
+    assert gradient[1:].eq(0).all()
 
 
 def test_debiased_is_finite_for_equidistant_and_near_constant_rows():
@@ -122,33 +132,8 @@ def test_debiased_stays_within_bounds_at_four_rows():
     assert similarity.min() < -0.5
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_loss_averages_over_texts_with_enough_rows(estimator):
-    student, teacher = rows_of(4, 6, 5, seed=1), rows_of(4, 6, 5, seed=2)
-    fewest = MINIMUM_ROWS[estimator]
-    mask = torch.arange(6)[None, :] < torch.tensor([[6], [fewest], [fewest - 1], [0]])
-    result = cka_loss(student, teacher, mask, estimator)
-    expected = 1 - cka(student, teacher, mask, estimator)[:2].mean()
-    torch.testing.assert_close(result.loss, expected)
-    assert (result.texts_used.item(), result.texts_skipped.item()) == (2, 2)
-
-
-@pytest.mark.parametrize("loss", [cka_loss, pooled_cka_loss])
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_loss_without_usable_text_is_zero_with_a_graph(loss, count):
-    student = rows_of(2, 3, 4).requires_grad_()
-    mask = (torch.arange(3) < count).expand(2, 3)
-    result = loss(student, rows_of(2, 3, 4, seed=1), mask, "debiased")
-    assert result.loss.item() == 0
-    assert result.texts_skipped.item() == 2
-    (gradient,) = torch.autograd.grad(result.loss, student)
-    assert gradient.eq(0).all()
-
-
-def test_pooled_equals_summed_hsic():
-    student, teacher = rows_of(3, 6, 5, seed=1), rows_of(3, 6, 8, seed=2)
-    counts = (6, 5, 4)
-    mask = torch.arange(6)[None, :] < torch.tensor(counts)[:, None]
+def summed_hsic(student, teacher, counts):
+    """Pooled CKA of one layer from HSIC_1 by its sum formula, text by text."""
     sums = torch.zeros(3, dtype=torch.float64)
     for text, count in enumerate(counts):
         first, second = student[text, :count], teacher[text, :count]
@@ -156,44 +141,95 @@ def test_pooled_equals_summed_hsic():
         sums += torch.stack(
             [song_hsic(first, second), song_hsic(first, first), song_hsic(second, second)]
         )
-    expected = 1 - sums[0] / (sums[1] * sums[2]).sqrt()
-    actual = pooled_cka_loss(student, teacher, mask, "debiased").loss
+    return sums[0] / (sums[1] * sums[2]).sqrt()
+
+
+def layers_of(layers, *shape, seed=0):
+    return torch.stack([rows_of(*shape, seed=seed + 10 * layer) for layer in range(layers)])
+
+
+def test_pooled_equals_summed_hsic():
+    student, teacher = layers_of(2, 4, 6, 5, seed=1), layers_of(2, 4, 6, 8, seed=2)
+    mask = torch.arange(6)[None, :] < torch.tensor([[6], [5], [4], [3]])
+    expected = torch.stack(
+        [summed_hsic(*pair, (6, 5, 4)) for pair in zip(student, teacher, strict=True)]
+    )
+    actual = pooled_cka(student, teacher, mask)
     torch.testing.assert_close(actual, expected, atol=1e-10, rtol=0)
 
 
-def test_pooled_of_one_text_is_its_own_cka():
+def test_pooled_of_one_text_is_its_own_debiased_cka():
     student, teacher = rows_of(1, 5, 6, seed=1), rows_of(1, 5, 6, seed=2)
-    for estimator in ESTIMATORS:
-        torch.testing.assert_close(
-            pooled_cka_loss(student, teacher, full(1, 5), estimator).loss,
-            cka_loss(student, teacher, full(1, 5), estimator).loss,
-        )
+    torch.testing.assert_close(
+        pooled_cka(student[None], teacher[None], full(1, 5)),
+        cka(student, teacher, full(1, 5), "debiased"),
+    )
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("loss", [cka_loss, pooled_cka_loss])
-def test_gradients(estimator, loss):
+def test_pooled_of_equal_and_rotated_rows_is_one():
+    student = layers_of(2, 3, 7, 5)
+    rotation = torch.linalg.qr(rows_of(1, 5, 5, seed=3)[0]).Q
+    for teacher in (student, 3 * student @ rotation + 0.25):
+        similarity = pooled_cka(student, teacher, full(3, 7))
+        torch.testing.assert_close(similarity, torch.ones(2, dtype=torch.float64))
+
+
+def test_pooled_is_near_zero_for_unrelated_rows():
+    similarity = pooled_cka(
+        rows_of(300, 5, 40, seed=6)[None], rows_of(300, 5, 52, seed=7)[None], full(300, 5)
+    )
+    assert similarity.abs() < 0.1
+
+
+def test_pooled_ignores_padding_order_and_texts_with_too_few_rows():
+    student, teacher = layers_of(2, 4, 8, 6, seed=4), layers_of(2, 4, 8, 7, seed=5)
+    mask = torch.arange(8)[None, :] < torch.tensor([[8], [5], [4], [3]])
+    expected = pooled_cka(student[:, :3], teacher[:, :3], mask[:3])
+    student = student.masked_fill(~mask[None, :, :, None], torch.nan)
+    order = torch.tensor([2, 3, 0, 1])
+    wide = torch.nn.functional.pad(student, (0, 4))[:, order]
+    torch.testing.assert_close(pooled_cka(wide, teacher[:, order], mask[order]), expected)
+
+
+def test_pooled_of_constant_rows_and_of_no_usable_text_is_zero_without_gradient():
+    constant = torch.full((1, 2, 4, 3), 0.1, requires_grad=True)
+    few = layers_of(1, 2, 4, 3, seed=1).float().requires_grad_()
+    teacher = layers_of(1, 2, 4, 6).float()
+    for student, mask in ((constant, full(2, 4)), (few, full(2, 4) & (torch.arange(4) < 3))):
+        similarity = pooled_cka(student, teacher, mask)
+        (gradient,) = torch.autograd.grad(similarity.sum(), student)
+        assert similarity.eq(0).all()
+        assert gradient.eq(0).all()
+
+
+def test_gradients():
     student = rows_of(2, 5, 4, seed=1).requires_grad_()
     teacher = rows_of(2, 5, 6, seed=2).requires_grad_()
     mask = torch.arange(5)[None, :] < torch.tensor([[5], [4]])
-
-    def value(student, teacher):
-        return loss(student, teacher, mask, estimator).loss
-
-    assert gradcheck(value, (student, teacher))
-    (gradient,) = torch.autograd.grad(value(student, teacher), student)
-    assert gradient.abs().max() > 1e-3
+    for value in (
+        lambda s, t: cka(s, t, mask, "biased"),
+        lambda s, t: cka(s, t, mask, "debiased"),
+        lambda s, t: pooled_cka(s[None], t[None], mask),
+    ):
+        assert gradcheck(value, (student, teacher))
+        (gradient,) = torch.autograd.grad(value(student, teacher).sum(), student)
+        assert gradient.abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_and_autocast_are_finite(dtype):
     student = rows_of(2, 6, 128, dtype=torch.float32).to(dtype).requires_grad_()
+    teacher = rows_of(2, 6, 90).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        result = cka_loss(student, rows_of(2, 6, 90).to(dtype), full(2, 6), "debiased").loss
-    (gradient,) = torch.autograd.grad(result, student)
-    assert result.dtype == torch.float32
-    assert gradient.isfinite().all()
-    assert gradient.abs().max() > 0
+        results = [
+            cka(student, teacher, full(2, 6), "debiased"),
+            pooled_cka(student[None], teacher[None], full(2, 6)),
+        ]
+    for result in results:
+        (gradient,) = torch.autograd.grad(result.sum(), student)
+        assert result.dtype == torch.float32
+        assert gradient.isfinite().all()
+        assert gradient.abs().max() > 0
 
 
 def test_wrong_inputs_are_named():
@@ -203,8 +239,10 @@ def test_wrong_inputs_are_named():
     ):
         cka(rows, rows[:, :3], full(2, 4), "biased")
     with pytest.raises(ValueError, match=r"row_mask has shape \(1, 4\), expected \(B=2, m=4\)"):
-        cka_loss(rows, rows, full(1, 4), "biased")
+        pooled_cka(rows[None], rows[None], full(1, 4))
     with pytest.raises(ValueError, match="row_mask must be boolean, got torch.int64"):
-        pooled_cka_loss(rows, rows, full(2, 4).long(), "biased")
+        pooled_cka(rows[None], rows[None], full(2, 4).long())
+    with pytest.raises(ValueError, match=r"student_rows has shape \(2, 4, 5\), expected \(k, B"):
+        pooled_cka(rows, rows, full(2, 4))
     with pytest.raises(ValueError, match=r"estimator is 'unbiased', expected one of \['biased'"):
         cka(rows, rows, full(2, 4), "unbiased")

@@ -50,8 +50,8 @@ def joined(first, second):
 def test_by_hand_for_one_token():
     # u and v only rescale, so the plan is the mass but for the offsets
     one = torch.ones(1, 1, dtype=torch.float64)
-    loss = paper_transport_loss(torch.full((1, 1, 1), 0.3, dtype=torch.float64), one, one)
-    assert loss.item() == pytest.approx(0.3, abs=1e-6)
+    result = paper_transport_loss(torch.full((1, 1, 1), 0.3, dtype=torch.float64), one, one)
+    assert result.loss.item() == pytest.approx(0.3, abs=1e-6)
 
 
 @pytest.mark.parametrize("sharpness", [0.0, 1.0, 6.0])
@@ -61,7 +61,7 @@ def test_equals_the_published_loop_with_its_early_stop(sharpness):
     expected = torch.stack(
         [published(*single) for single in zip(cost, student_mass, teacher_mass, strict=True)]
     )
-    actual = paper_transport_loss(cost, student_mass, teacher_mass)
+    actual = paper_transport_loss(cost, student_mass, teacher_mass).loss
     torch.testing.assert_close(actual, expected, atol=1e-6, rtol=0)
     (expected_gradient,) = torch.autograd.grad(expected.sum(), cost)
     (gradient,) = torch.autograd.grad(actual.sum(), cost)
@@ -85,11 +85,11 @@ def pot(cost, student_mass, teacher_mass):
 
 def test_offset_is_invisible_for_attention_costs_and_visible_for_cosine_costs():
     cost, student_mass, teacher_mass = problem(4, 12, 15, sharpness=6.0)
-    close = paper_transport_loss(cost, student_mass, teacher_mass)
+    close = paper_transport_loss(cost, student_mass, teacher_mass).loss
     torch.testing.assert_close(close, pot(cost, student_mass, teacher_mass), atol=1e-5, rtol=0)
     generator = torch.Generator().manual_seed(5)
     cost = 2 * torch.rand(4, 12, 15, generator=generator, dtype=torch.float64)
-    far = paper_transport_loss(cost, student_mass, teacher_mass)
+    far = paper_transport_loss(cost, student_mass, teacher_mass).loss
     assert (far - pot(cost, student_mass, teacher_mass)).abs().max() > 1e-4
 
 
@@ -97,42 +97,71 @@ def test_padding_and_batch_order_change_nothing():
     first, second = problem(1, 6, 3), problem(1, 2, 8, seed=1)
     cost, student_mass, teacher_mass = joined(first, second)
     cost.requires_grad_()
-    together = paper_transport_loss(cost, student_mass, teacher_mass)
-    alone = torch.cat([paper_transport_loss(*first), paper_transport_loss(*second)])
+    together = paper_transport_loss(cost, student_mass, teacher_mass).loss
+    alone = torch.cat([paper_transport_loss(*first).loss, paper_transport_loss(*second).loss])
     torch.testing.assert_close(together, alone, atol=1e-9, rtol=0)
     (gradient,) = torch.autograd.grad(together.sum(), cost)
     assert gradient.isfinite().all()
     assert gradient[cost.isnan()].eq(0).all()
     flipped = paper_transport_loss(cost.flip(0), student_mass.flip(0), teacher_mass.flip(0))
-    torch.testing.assert_close(flipped.flip(0), together)
+    torch.testing.assert_close(flipped.loss.flip(0), together)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 5), (5, 1)])
 def test_single_tokens(rows, columns):
     cost, student_mass, teacher_mass = problem(2, rows, columns)
     expected = (student_mass[:, :, None] * teacher_mass[:, None, :] * cost).sum(dim=(1, 2))
-    actual = paper_transport_loss(cost, student_mass, teacher_mass)
+    actual = paper_transport_loss(cost, student_mass, teacher_mass).loss
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=0)
 
 
-def test_empty_texts_give_zero_and_bad_ones_stay_alone():
-    cost, student_mass, teacher_mass = problem(3, 4, 5)
+def test_empty_and_malformed_texts_are_set_aside():
+    cost, student_mass, teacher_mass = problem(4, 4, 5)
     sound = paper_transport_loss(cost[:1], student_mass[:1], teacher_mass[:1])
     student_mass[1] = 0
     cost[2, 0, 0] = torch.nan
+    teacher_mass[3, 0] = torch.inf
     cost.requires_grad_()
-    loss = paper_transport_loss(cost, student_mass, teacher_mass)
-    torch.testing.assert_close(loss[:1], sound)
-    assert loss[1] == 0
-    assert loss[2].isnan()
-    (gradient,) = torch.autograd.grad(loss[:2].sum(), cost)
-    assert gradient[:2].isfinite().all()
+    teacher_mass.requires_grad_()
+    result = paper_transport_loss(cost, student_mass, teacher_mass)
+    torch.testing.assert_close(result.loss[:1], sound.loss)
+    assert result.loss[1:].eq(0).all()
+    assert result.empty.tolist() == [False, True, False, False]
+    assert result.error[1:].tolist() == [0, torch.inf, torch.inf]
+    for gradient in torch.autograd.grad(result.loss.sum(), (cost, teacher_mass)):
+        assert gradient[1:].eq(0).all()
+        assert gradient[0].abs().max() > 1e-3
+
+
+def test_convergence_is_that_of_the_marginals():
+    cost, student_mass, teacher_mass = problem(3, 6, 7)
+    result = paper_transport_loss(cost, student_mass, teacher_mass)
+    for text in range(3):
+        plan = result.plan[text]
+        rows = (plan.sum(dim=1) - student_mass[text]).abs().max()
+        columns = (plan.sum(dim=0) - teacher_mass[text]).abs().max()
+        assert result.error[text] == max(rows, columns)
+    assert result.converged.all()
+    short = paper_transport_loss(cost, student_mass, teacher_mass, epsilon=0.01, rounds=2)
+    assert not short.converged.any()
+    assert not result.plan.requires_grad
+
+
+def test_epsilon_and_rounds_are_those_of_the_loop():
+    cost, student_mass, teacher_mass = problem(1, 4, 5)
+    kernel, u = torch.exp(-cost[0] / 0.3), torch.ones(4, dtype=torch.float64)
+    for _ in range(3):
+        v = teacher_mass[0] / (kernel.T @ u + 1e-9)
+        u = student_mass[0] / (kernel @ v + 1e-9)
+    expected = u[:, None] * kernel * v[None, :]
+    result = paper_transport_loss(cost, student_mass, teacher_mass, epsilon=0.3, rounds=3)
+    torch.testing.assert_close(result.plan[0], expected)
 
 
 def test_gradients():
     cost, student_mass, teacher_mass = problem(2, 3, 4)
     inputs = tuple(tensor.requires_grad_() for tensor in (cost, student_mass, teacher_mass))
-    assert gradcheck(paper_transport_loss, inputs)
+    assert gradcheck(lambda *batch: paper_transport_loss(*batch).loss, inputs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -140,14 +169,18 @@ def test_half_precision_and_autocast_are_finite(dtype):
     cost, student_mass, teacher_mass = (tensor.to(dtype) for tensor in problem(2, 30, 40))
     cost.requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = paper_transport_loss(cost, student_mass, teacher_mass)
+        loss = paper_transport_loss(cost, student_mass, teacher_mass).loss
     (gradient,) = torch.autograd.grad(loss.sum(), cost)
     assert loss.dtype == torch.float32
     assert loss.isfinite().all()
     assert gradient.isfinite().all()
 
 
-def test_wrong_shapes_are_named():
+def test_wrong_inputs_are_named():
     cost, student_mass, teacher_mass = problem(2, 4, 5)
     with pytest.raises(ValueError, match=r"teacher_mass has shape \(1, 5\), expected \(B=2, R=5\)"):
         paper_transport_loss(cost, student_mass, teacher_mass[:1])
+    with pytest.raises(ValueError, match="rounds must be positive, got 0"):
+        paper_transport_loss(cost, student_mass, teacher_mass, rounds=0)
+    with pytest.raises(ValueError, match="epsilon must be positive, got -1"):
+        paper_transport_loss(cost, student_mass, teacher_mass, epsilon=-1)

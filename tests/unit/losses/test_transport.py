@@ -39,7 +39,7 @@ def joined(problems):
 
 def test_equals_pot_sinkhorn_one_by_one():
     cost, student_mass, teacher_mass = problem(3, 6, 8)
-    result = transport_loss(cost, student_mass, teacher_mass, max_rounds=1000, tolerance=1e-12)
+    result = transport_loss(cost, student_mass, teacher_mass, rounds=1000, tolerance=1e-12)
     for text in range(3):
         plan = ot.sinkhorn(
             student_mass[text].numpy(),
@@ -55,7 +55,7 @@ def test_equals_pot_sinkhorn_one_by_one():
 def test_small_epsilon_comes_near_the_exact_transport_without_nan():
     cost, student_mass, teacher_mass = problem(2, 5, 7, dtype=torch.float32)
     result = transport_loss(
-        cost, student_mass, teacher_mass, epsilon=1e-3, max_rounds=20_000, tolerance=1e-4
+        cost, student_mass, teacher_mass, epsilon=1e-3, rounds=20_000, tolerance=1e-4
     )
     assert result.converged.all()
     for text in range(2):
@@ -92,7 +92,7 @@ def test_gradient_equals_that_of_the_regularised_value():
 
 def test_padding_batch_order_and_batch_size_change_nothing():
     problems = [problem(1, *lengths, seed) for seed, lengths in enumerate([(6, 4), (2, 9), (5, 5)])]
-    exact = {"max_rounds": 2000, "tolerance": 1e-12}
+    exact = {"rounds": 2000, "tolerance": 1e-12}
     cost, student_mass, teacher_mass = joined(problems)
     together = transport_loss(cost, student_mass, teacher_mass, **exact)
     for text, single in enumerate(problems):
@@ -145,11 +145,11 @@ def test_empty_and_malformed_texts_are_set_aside():
 
 
 def test_one_bad_text_does_not_make_the_others_run_all_rounds(monkeypatch):
-    rounds = []
+    taken = []
 
     def counting(*arguments, **settings):
         solved = ot.batch.solve_batch(*arguments, **settings)
-        rounds.append(solved.log["n_iter"])
+        taken.append(solved.log["n_iter"])
         return solved
 
     monkeypatch.setattr("emo.losses.transport.solve_batch", counting)
@@ -158,12 +158,12 @@ def test_one_bad_text_does_not_make_the_others_run_all_rounds(monkeypatch):
     student_mass[1] = 0
     cost[2] = torch.nan
     transport_loss(cost, student_mass, teacher_mass)
-    assert rounds[1] <= rounds[0] < 99
+    assert taken[1] <= taken[0] < 99
 
 
 def test_texts_that_do_not_converge_are_named():
     cost, student_mass, teacher_mass = problem(2, 6, 6)
-    result = transport_loss(cost, student_mass, teacher_mass, epsilon=1e-3, max_rounds=5)
+    result = transport_loss(cost, student_mass, teacher_mass, epsilon=1e-3, rounds=5)
     assert not result.converged.any()
     assert result.error.min() > 1e-5
     unequal = transport_loss(cost, student_mass, 2 * teacher_mass)
@@ -200,7 +200,7 @@ def test_wrong_inputs_are_named():
         transport_loss(cost[0], student_mass, teacher_mass)
     with pytest.raises(ValueError, match="epsilon must be positive, got 0"):
         transport_loss(cost, student_mass, teacher_mass, epsilon=0)
-    with pytest.raises(ValueError, match="max_rounds must be positive, got 0"):
-        transport_loss(cost, student_mass, teacher_mass, max_rounds=0)
+    with pytest.raises(ValueError, match="rounds must be positive, got 0"):
+        transport_loss(cost, student_mass, teacher_mass, rounds=0)
     with pytest.raises(ValueError, match="no dimension may be empty"):
         transport_loss(cost[:, :, :0], student_mass, teacher_mass[:, :0])
