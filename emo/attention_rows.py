@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from transformers import AutoConfig
 
 from emo.alignment import Alignment, content_text, paper_text, read_alignment
+from emo.attention import Capture
 from emo.encoder import Encoder, load_encoder
 from emo.errors import DataError
 from emo.outputs import sha256_file
 from emo.provenance import code_version
 from emo.requests import RowRequest
 from emo.store import Store, write_store
-from emo.teach import all_token_importance, teacher_passes
+from emo.teach import TeacherBatch, importance_capture, importances, teacher_passes
 from emo.texts import load_texts
 from emo.tokens import TokenizedText
 
@@ -140,14 +141,22 @@ def _write(
         writer.save("student_position", np.concatenate([s.student for s in selections]))
         writer.save("value_offsets", value_offsets)
         values = writer.create("values", (int(value_offsets[-1]),), "float32")
+
+        def capture(batch: TeacherBatch) -> Capture:
+            positions = [kept[asked[i]][selections[asked[i]].teacher] for i in batch.rows]
+            table = torch.zeros(len(positions), max(map(len, positions)), dtype=torch.int64)
+            for place, chosen in enumerate(positions):
+                table[place, : len(chosen)] = torch.from_numpy(chosen)
+            return Capture(layers, table.to(batch.mask.device))
+
         passes = teacher_passes(
-            encoder, [tokenized[row] for row in asked], layers, "attention rows"
+            encoder, [tokenized[row] for row in asked], capture, "attention rows"
         )
-        for places, encoding in passes:
-            for place, index in enumerate(places):
+        for batch, encoding in passes:
+            for place, index in enumerate(batch.rows):
                 row = asked[index]
-                rows = kept[row][selections[row].teacher]
-                block = encoding.attention[:, place, rows][:, :, kept[row]].float().cpu().numpy()
+                count = len(selections[row].teacher)
+                block = encoding.rows[:, place, :count][:, :, kept[row]].cpu().numpy()
                 values[value_offsets[row] : value_offsets[row + 1]] = block.reshape(-1)
     logger.info("stored %d rows of %d layers for %d texts", sum(counts), len(layers), len(asked))
 
@@ -192,9 +201,9 @@ def _paper_tokens(
     """Return the ids of the most important tokens of each stop-word-free text."""
     tokenized = encoder.tokenizer()(texts)
     chosen: list[set[int]] = [set() for _ in texts]
-    for rows, encoding in teacher_passes(encoder, tokenized, [encoder.layers - 1], "ranking"):
-        importance = all_token_importance(encoding, [tokenized[row] for row in rows])
-        for place, row in enumerate(rows):
+    for batch, encoding in teacher_passes(encoder, tokenized, importance_capture, "ranking"):
+        importance = importances(batch, encoding)[1].cpu().numpy()
+        for place, row in enumerate(batch.rows):
             weight = importance[place, tokenized[row].places]
             best = np.argsort(-weight, kind="stable")[: most[row]]
             chosen[row] = set(_ids_without_prompt(tokenized[row])[best].tolist())

@@ -1,6 +1,7 @@
 """An embedding model opened to its tokens: states, pooled vectors and attention of a batch.
 
-Shapes: ``B`` texts, ``S`` tokens of the longest text, ``D`` width, ``L`` layers asked for.
+Shapes: ``B`` texts, ``S`` tokens of the longest text, ``D`` width; of a capture ``k`` layers, ``m``
+rows a text and ``Q`` sets of rows.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
 from torch import Tensor, nn
 
-from emo.errors import ConfigError, DataError
+from emo.attention import Capture, Recorder, listen, recording
+from emo.errors import ConfigError
 from emo.tokens import TextTokenizer, TokenizedText
 
 
@@ -25,21 +27,25 @@ class Encoding:
         states: Last hidden states, ``(B, S, D)``.
         pooled: States after the pooling module, ``(B, D)``.
         vectors: Embeddings, after every module of the model, ``(B, D)``.
-        attention: Head-mean attention of each layer asked for, ``(L, B, S, S)``; rows are queries.
+        rows: Head-mean attention rows of the layers asked for, ``(k, B, m, S)``, float32; columns
+            of padding are 0. Empty when none were asked for.
+        importance: Attention that each token receives in the last layer from each set of rows,
+            ``(Q, B, S)``, float32; 0 at padding. Empty when none was asked for.
         mask: True on tokens, False on padding, ``(B, S)``.
     """
 
     states: Tensor
     pooled: Tensor
     vectors: Tensor
-    attention: Tensor
+    rows: Tensor
+    importance: Tensor
     mask: Tensor
 
 
 class Encoder(nn.Module):
     """A SentenceTransformer whose token states and attention can be read, with gradients.
 
-    Attention is computed by the eager implementation, since the fused ones return none.
+    Attention runs fused whether it is captured or not; see :mod:`emo.attention`.
 
     Args:
         model: The model; see :func:`load_encoder` for one from a folder.
@@ -48,6 +54,7 @@ class Encoder(nn.Module):
     def __init__(self, model: SentenceTransformer) -> None:
         super().__init__()
         self.model = model
+        listen(self.transformer)
 
     @property
     def head(self) -> nn.Linear:
@@ -109,48 +116,52 @@ class Encoder(nn.Module):
             raise ConfigError("the model names no maximum length; set `max_length` for it")
         return TextTokenizer(self.model.tokenizer, prompt, longest)
 
-    def forward(
-        self, input_ids: Tensor, mask: Tensor, attention_layers: Sequence[int] = ()
-    ) -> Encoding:
+    def forward(self, input_ids: Tensor, mask: Tensor, capture: Capture | None = None) -> Encoding:
         """Run the model on a padded batch.
 
         Args:
             input_ids: ``(B, S)``.
             mask: True on tokens, ``(B, S)``.
-            attention_layers: 0-based layers whose attention is returned, in this order.
+            capture: What to take out of the attention.
 
         Raises:
-            DataError: The architecture returned no attention although it was asked for.
+            ConfigError: The model's attention cannot be captured although it was asked for.
+            ValueError: The capture does not fit the batch or the model.
         """
-        output = self.transformer(
-            input_ids=input_ids,
-            attention_mask=mask.long(),
-            output_attentions=bool(attention_layers),
-        )
-        features = {"token_embeddings": output.last_hidden_state, "attention_mask": mask.long()}
+        recorder = None
+        if capture is not None:
+            capture.require_fit(mask, self.layers)
+            recorder = Recorder(capture, self.layers)
+        with recording(recorder):
+            states = self.transformer(
+                input_ids=input_ids, attention_mask=mask.long()
+            ).last_hidden_state
+        if recorder is not None and not recorder.complete:
+            raise ConfigError(self._deaf(recorder.calls))
+        features = {"token_embeddings": states, "attention_mask": mask.long()}
         pooling, *others = list(self.model)[1:]
         features = pooling(features)
         pooled = features["sentence_embedding"]
         for module in others:
             features = module(features)
-        attention = output.last_hidden_state.new_empty(0)
-        if attention_layers:
-            attention = self._head_means(output.attentions, attention_layers)
+        nothing = torch.empty(0, device=states.device)
         return Encoding(
-            states=output.last_hidden_state,
+            states=states,
             pooled=pooled,
             vectors=features["sentence_embedding"],
-            attention=attention,
+            rows=nothing if recorder is None else recorder.rows(mask),
+            importance=nothing if recorder is None else recorder.importance(mask),
             mask=mask,
         )
 
-    def _head_means(self, attentions: Any, layers: Sequence[int]) -> Tensor:
-        if not attentions:
-            raise DataError(
-                f"{type(self.transformer).__name__} returned no attention; load it with "
-                "attn_implementation='eager' or use a method without attention and transport terms"
-            )
-        return torch.stack([attentions[layer].mean(dim=1) for layer in layers])
+    def _deaf(self, heard: int) -> str:
+        config = self.transformer.config
+        return (
+            f"{type(self.transformer).__name__} runs `{config._attn_implementation}` attention; "
+            f"{heard} of {self.layers} layers were heard, so its attention cannot be captured; "
+            "choose a model that runs transformers' `sdpa`, or a method without attention and "
+            "transport terms"
+        )
 
 
 def choose_device() -> torch.device:
@@ -188,7 +199,7 @@ def load_encoder(
         str(folder),
         device=str(device or choose_device()),
         local_files_only=True,
-        model_kwargs={"attn_implementation": "eager", "dtype": getattr(torch, dtype)},
+        model_kwargs={"dtype": getattr(torch, dtype)},
     )
     return Encoder(model)
 

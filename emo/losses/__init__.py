@@ -5,7 +5,6 @@ from emo.losses.cka import cka, pooled_cka
 from emo.losses.contrastive import info_nce
 from emo.losses.cost import attention_cost, cosine_cost, euclidean_cost
 from emo.losses.importance import (
-    attention_importance,
     paper_student_masses,
     paper_teacher_masses,
     student_masses,
@@ -24,7 +23,6 @@ __all__ = [
     "Reduction",
     "TransportLoss",
     "attention_cost",
-    "attention_importance",
     "attention_loss",
     "cka",
     "cosine_cost",

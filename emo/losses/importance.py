@@ -13,42 +13,6 @@ from emo.losses.shapes import require_masks, require_shapes
 
 
 @in_full_precision
-def attention_importance(attention: Tensor, query_mask: Tensor, key_mask: Tensor) -> Tensor:
-    """Sum the attention that each token receives.
-
-    Formula:
-        s_j = sum over i in query_mask of A_ij, and 0 where key_mask is False
-
-    Padded query rows of a softmax also sum to 1, so counting them would make the importance of a
-    token depend on the other texts of its batch. The repaired form passes the non-special tokens
-    as both masks, the paper's form the tokens that are not padding (method-evidence 1.2).
-
-    Args:
-        attention: (B, R, R) head mean of one layer; rows are queries, columns keys.
-        query_mask: (B, R) bool, rows to sum over.
-        key_mask: (B, R) bool, tokens that get an importance.
-
-    Returns:
-        (B, R) importance, not normalised.
-
-    Raises:
-        ValueError: Shapes disagree or a mask is not boolean.
-
-    Example:
-        >>> attention = torch.tensor([[[0.9, 0.1], [0.5, 0.5]]])
-        >>> both = torch.tensor([[True, True]])
-        >>> [round(value, 2) for value in attention_importance(attention, both, both)[0].tolist()]
-        [1.4, 0.6]
-    """
-    require_shapes(
-        attention=(attention, "B R R"), query_mask=(query_mask, "B R"), key_mask=(key_mask, "B R")
-    )
-    require_masks(query_mask=query_mask, key_mask=key_mask)
-    received = attention.masked_fill(~query_mask[:, :, None], 0.0).sum(dim=1)
-    return received.masked_fill(~key_mask, 0.0)
-
-
-@in_full_precision
 def teacher_masses(importance: Tensor, mask: Tensor) -> Tensor:
     """Turn teacher importance into masses by dividing by the total (repaired form).
 

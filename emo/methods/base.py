@@ -73,21 +73,6 @@ class Method(nn.Module, ABC):
         """Run the student on a batch and return the weighted terms."""
 
 
-def gather_rows(attention: Tensor, positions: Tensor) -> Tensor:
-    """Take the selected query rows out of attention maps.
-
-    Args:
-        attention: ``(k, B, S, S)``.
-        positions: ``(B, m)``.
-
-    Returns:
-        ``(k, B, m, S)``.
-    """
-    layers, _, _, length = attention.shape
-    index = positions[None, :, :, None].expand(layers, -1, -1, length)
-    return attention.gather(2, index)
-
-
 def last_layers(student: Encoder, count: int) -> list[int]:
     """Return the 0-based indices of the last layers of a student."""
     return list(range(student.layers - count, student.layers))

@@ -8,6 +8,7 @@ pooled vector leads.
 
 from torch import Tensor
 
+from emo.attention import Capture
 from emo.config import EmoSettings
 from emo.encoder import Encoder, Encoding
 from emo.losses import (
@@ -17,7 +18,7 @@ from emo.losses import (
     teacher_masses,
     transport_loss,
 )
-from emo.methods.base import Batch, Signal, Terms, gather_rows, last_layers
+from emo.methods.base import Batch, Signal, Terms, last_layers
 from emo.methods.pooled import PooledMethod
 
 
@@ -49,8 +50,11 @@ class EmoMethod(PooledMethod):
         Terms of weight zero are left out, and so is what they cost: without the attention term
         the student returns no attention.
         """
-        layers = last_layers(student, self.settings.layers) if self.settings.attention else []
-        encoding = student(batch["input_ids"], batch["mask"], layers)
+        capture = None
+        if self.settings.attention:
+            layers = last_layers(student, self.settings.layers)
+            capture = Capture(layers, batch["row_positions"])
+        encoding = student(batch["input_ids"], batch["mask"], capture)
         terms = self.pooled_terms(encoding.vectors, batch)
         counts: dict[str, Tensor] = {}
         if self.settings.attention:
@@ -62,7 +66,7 @@ class EmoMethod(PooledMethod):
         return Terms(terms, encoding.vectors, counts)
 
     def _attention(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        student_rows = gather_rows(encoding.attention, batch["row_positions"])
+        student_rows = encoding.rows
         row_mask = batch["row_mask"].repeat(len(student_rows), 1)
         result = cka_loss(
             student_rows.flatten(0, 1),

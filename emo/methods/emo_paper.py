@@ -7,6 +7,7 @@ compared on the paper's normalised text, which costs one more student pass.
 
 from torch import Tensor, nn
 
+from emo.attention import Capture
 from emo.config import EmoPaperSettings
 from emo.encoder import Encoder, Encoding
 from emo.losses import (
@@ -17,7 +18,7 @@ from emo.losses import (
     paper_teacher_masses,
     paper_transport_loss,
 )
-from emo.methods.base import Batch, Method, Signal, Terms, gather_rows, last_layers
+from emo.methods.base import Batch, Method, Signal, Terms, last_layers
 
 
 class EmoPaperMethod(Method):
@@ -52,11 +53,10 @@ class EmoPaperMethod(Method):
         return Terms(terms, first.vectors, {"attention_constant": constant})
 
     def _attention(self, student: Encoder, batch: Batch) -> Tensor:
-        encoding = student(
-            batch["row_input_ids"], batch["row_input_mask"], last_layers(student, self.layers)
-        )
+        capture = Capture(last_layers(student, self.layers), batch["row_positions"])
+        encoding = student(batch["row_input_ids"], batch["row_input_mask"], capture)
         return paper_cka_loss(
-            gather_rows(encoding.attention, batch["row_positions"]),
+            encoding.rows,
             batch["teacher_rows"],
             batch["row_mask"],
             self.settings.batch_scale,

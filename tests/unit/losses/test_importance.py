@@ -5,26 +5,11 @@ import torch
 from torch.autograd import gradcheck
 
 from emo.losses import (
-    attention_importance,
     paper_student_masses,
     paper_teacher_masses,
     student_masses,
     teacher_masses,
 )
-
-
-def attention_of(length, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(1, length, length, generator=generator).softmax(dim=2)
-
-
-def padded(attention, length):
-    """Attention as a model returns it for a padded text: padded queries attend to real keys."""
-    real = attention.shape[1]
-    wide = torch.zeros(1, length, length)
-    wide[:, :real, :real] = attention
-    wide[:, real:, :real] = 1.0 / real
-    return wide
 
 
 def mask_of(*lengths, width):
@@ -47,38 +32,6 @@ def slow_student_masses(teacher_mass, pairs, student_mask, floor):
                 result[b, s] = floor * mean
         result[b] /= result[b].sum()
     return result
-
-
-def test_importance_is_the_masked_column_sum():
-    attention = torch.tensor([[[0.2, 0.8, 0.0], [0.6, 0.4, 0.0], [0.5, 0.5, 0.0]]])
-    query_mask = torch.tensor([[True, True, False]])
-    key_mask = torch.tensor([[True, False, True]])
-    importance = attention_importance(attention, query_mask, key_mask)
-    torch.testing.assert_close(importance, torch.tensor([[0.8, 0.0, 0.0]]))
-
-
-def test_importance_does_not_depend_on_padding():
-    attention = attention_of(5)
-    alone = attention_importance(attention, mask_of(5, width=5), mask_of(5, width=5))
-    mask = mask_of(5, width=40)
-    beside = attention_importance(padded(attention, 40), mask, mask)
-    torch.testing.assert_close(beside[:, :5], alone, atol=1e-5, rtol=0)
-    assert beside[:, 5:].eq(0).all()
-
-
-def test_importance_reads_left_padding_by_mask():
-    attention = attention_of(4)
-    left = padded(attention, 7).roll((3, 3), dims=(1, 2))
-    mask = mask_of(4, width=7).roll(3, dims=1)
-    alone = attention_importance(attention, mask_of(4, width=4), mask_of(4, width=4))
-    torch.testing.assert_close(attention_importance(left, mask, mask)[:, 3:], alone)
-
-
-def test_importance_never_reads_masked_nan():
-    attention = padded(attention_of(3), 5)
-    attention[:, 3:] = torch.nan
-    mask = mask_of(3, width=5)
-    assert attention_importance(attention, mask, mask).isfinite().all()
 
 
 def test_teacher_masses_add_up_and_leave_excluded_texts_zero():
@@ -114,7 +67,7 @@ def test_student_masses_by_hand():
 
 
 def test_student_masses_keep_the_order_of_the_batch():
-    mass = teacher_masses(attention_of(4).sum(dim=1).repeat(2, 1), mask_of(4, 2, width=4))
+    mass = teacher_masses(torch.tensor([[0.7, 1.9, 0.4, 1.0]]).repeat(2, 1), mask_of(4, 2, width=4))
     pairs = torch.tensor([[0, 0, 1], [0, 3, 2], [1, 1, 0], [1, 0, 3]])
     flipped = pairs.clone()
     flipped[:, 0] = 1 - flipped[:, 0]
@@ -177,18 +130,18 @@ def test_gradients():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_widened(dtype):
     mask = mask_of(6, width=6)
-    importance = attention_importance(attention_of(6).to(dtype), mask, mask)
-    assert importance.dtype == torch.float32
-    assert teacher_masses(importance.to(dtype), mask).isfinite().all()
+    masses = teacher_masses(torch.linspace(0.1, 3.0, 6)[None].to(dtype), mask)
+    assert masses.dtype == torch.float32
+    torch.testing.assert_close(masses.sum(), torch.tensor(1.0))
 
 
 def test_wrong_inputs_are_named():
     mask = mask_of(3, width=3)
     mass = torch.ones(1, 3)
-    with pytest.raises(ValueError, match=r"attention has shape \(1, 3, 4\)"):
-        attention_importance(torch.ones(1, 3, 4), mask, mask)
-    with pytest.raises(ValueError, match="key_mask must be boolean, got torch.int64"):
-        attention_importance(attention_of(3), mask, mask.long())
+    with pytest.raises(ValueError, match=r"mask has shape \(1, 2\)"):
+        teacher_masses(mass, mask_of(2, width=2))
+    with pytest.raises(ValueError, match="mask must be boolean, got torch.int64"):
+        teacher_masses(mass, mask.long())
     with pytest.raises(ValueError, match=r"pairs has shape \(4, 2\), expected \(P, 3\)"):
         student_masses(mass, torch.zeros(4, 2, dtype=torch.int64), mask, 0.1)
     with pytest.raises(ValueError, match="pairs must be int64, got torch.float32"):
