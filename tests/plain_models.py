@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoTokenizer, BertModel
 
+Text = str | tuple[str, str]
+
 
 @dataclass(frozen=True)
 class PlainPass:
@@ -26,7 +28,10 @@ class PlainPass:
 
 
 class PlainModel:
-    """A prepared folder, mean pooling."""
+    """A prepared folder, mean pooling.
+
+    It reads a pair as one joint sequence without token types, the prompt before the first text.
+    """
 
     def __init__(self, folder, prompt):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -36,8 +41,11 @@ class PlainModel:
         self.prompt = prompt
 
     def __call__(self, text):
+        first, *second = (text,) if isinstance(text, str) else text
+        prompted = self.prompt + first
         tokens = self.tokenizer(
-            self.prompt + text,
+            prompted,
+            *second,
             truncation=True,
             return_offsets_mapping=True,
             return_special_tokens_mask=True,
@@ -48,7 +56,9 @@ class PlainModel:
         kept = [
             index
             for index, (_, end) in enumerate(tokens["offset_mapping"])
-            if special[index] or len((self.prompt + text)[:end].rstrip()) > len(self.prompt.strip())
+            if special[index]
+            or tokens.sequence_ids()[index] == 1
+            or len(prompted[:end].rstrip()) > len(self.prompt.strip())
         ]
         states = output.last_hidden_state[0]
         attention = torch.stack([layer[0].mean(dim=0) for layer in output.attentions])
