@@ -1,4 +1,4 @@
-"""Losses of both forms of EMO: pure functions from tensors to tensors."""
+"""Losses of the methods: pure functions from tensors to tensors."""
 
 from emo.losses.attention import MINIMUM_ROWS, CkaLoss, Estimator, Reduction, attention_loss
 from emo.losses.cka import cka, pooled_cka
@@ -14,6 +14,7 @@ from emo.losses.paper_transport import paper_transport_loss
 from emo.losses.plan import TransportLoss
 from emo.losses.pooled import cosine_loss, relational_loss
 from emo.losses.root_cka import root_cka
+from emo.losses.task import class_loss, score_loss
 from emo.losses.transport import transport_loss
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "attention_cost",
     "attention_loss",
     "cka",
+    "class_loss",
     "cosine_cost",
     "cosine_loss",
     "euclidean_cost",
@@ -35,6 +37,7 @@ __all__ = [
     "pooled_cka",
     "relational_loss",
     "root_cka",
+    "score_loss",
     "student_masses",
     "teacher_masses",
     "transport_loss",
