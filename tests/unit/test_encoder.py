@@ -5,10 +5,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, BertModel
 
+from emo.attention import Capture
 from emo.config import StudentSettings
 from emo.encoder import load_encoder, pad
-from emo.errors import ConfigError, DataError
+from emo.errors import ConfigError
 from emo.models import prepare_model
+
+from ..tiny_architectures import encoder_of, random_batch, transformer
 
 CPU = torch.device("cpu")
 
@@ -27,7 +30,12 @@ def cls_student(tiny_models, tmp_path_factory):
 
 
 def encode(encoder, texts, layers=()):
-    return encoder(*pad(encoder.tokenizer()(list(texts)), encoder.pad_id), layers)
+    """Encode texts and take every row of the layers and the importance from all tokens."""
+    input_ids, mask = pad(encoder.tokenizer()(list(texts)), encoder.pad_id)
+    if not layers:
+        return encoder(input_ids, mask)
+    every = torch.arange(mask.shape[1]).expand(mask.shape)
+    return encoder(input_ids, mask, Capture(layers, every, mask[None]))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -58,9 +66,53 @@ def test_a_text_does_not_see_its_batch(teacher, tiny_models):
                 other.states[place, :size], alone.states[0], atol=2e-5, rtol=0
             )
             torch.testing.assert_close(
-                other.attention[:, place, :size, :size], alone.attention[:, 0], atol=1e-5, rtol=0
+                other.rows[:, place, :size, :size], alone.rows[:, 0], atol=1e-5, rtol=0
             )
-            assert other.attention[:, place, :, size:].eq(0).all(), "padding must get no attention"
+            torch.testing.assert_close(
+                other.importance[0, place, :size], alone.importance[0, 0], atol=1e-5, rtol=0
+            )
+            assert other.rows[:, place, :, size:].eq(0).all(), "padding must get no attention"
+
+
+@pytest.mark.parametrize("name", ["bert", "modernbert", "llama", "mpnet"])
+def test_the_length_of_the_padding_changes_nothing(name):
+    """Pitfall 71: padded to the longest of the batch, or to the model's maximum."""
+    encoder = encoder_of(transformer(name, None))
+    input_ids, mask = random_batch((9, 4))
+    more = torch.nn.functional.pad(input_ids, (0, 21), value=1)
+    wide = torch.nn.functional.pad(mask, (0, 21))
+    positions = torch.tensor([[0, 8], [3, 1]])
+    with torch.no_grad():
+        longest = encoder(input_ids, mask, Capture([2], positions, mask[None]))
+        maximum = encoder(more, wide, Capture([2], positions, wide[None]))
+    for name in ("pooled", "vectors"):
+        torch.testing.assert_close(
+            getattr(maximum, name), getattr(longest, name), atol=1e-5, rtol=0
+        )
+    for name in ("rows", "importance"):
+        torch.testing.assert_close(
+            getattr(maximum, name)[..., :9], getattr(longest, name), atol=1e-5, rtol=0
+        )
+        assert getattr(maximum, name)[..., 9:].eq(0).all()
+
+
+def test_left_padding_gives_the_same_where_positions_are_relative():
+    """Pitfalls 54 and 68: masks tell the tokens, not their place."""
+    encoder = encoder_of(transformer("llama", None))
+    sides = [random_batch((9, 4, 1), side) for side in ("right", "left")]
+    with torch.no_grad():
+        right, left = (encoder(*batch, Capture(queries=batch[1][None])) for batch in sides)
+    torch.testing.assert_close(left.pooled, right.pooled, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        left.importance[0][left.mask], right.importance[0][right.mask], atol=1e-5, rtol=0
+    )
+
+
+def test_texts_without_words_are_finite(teacher):
+    """Pitfall 74: nothing but special tokens is left of an empty text."""
+    encoding = encode(teacher, ["", " ", "\u200b", "a cat sleeps"], [0])
+    for value in (encoding.states, encoding.vectors, encoding.rows, encoding.importance):
+        assert value.isfinite().all()
 
 
 def test_attention_and_states_are_those_of_transformers(teacher, tiny_models):
@@ -77,7 +129,7 @@ def test_attention_and_states_are_those_of_transformers(teacher, tiny_models):
         torch.testing.assert_close(encoding.states, output.last_hidden_state, atol=1e-5, rtol=0)
         for place, layer in enumerate((3, 0)):
             expected = output.attentions[layer].mean(dim=1)
-            torch.testing.assert_close(encoding.attention[place], expected, atol=1e-6, rtol=0)
+            torch.testing.assert_close(encoding.rows[place], expected, atol=1e-6, rtol=0)
 
 
 def test_pooled_states_stand_before_the_later_modules(teacher):
@@ -88,7 +140,7 @@ def test_pooled_states_stand_before_the_later_modules(teacher):
     assert not torch.allclose(encoding.pooled.norm(dim=-1), torch.ones(2))
 
 
-@pytest.mark.parametrize("name", ["states", "pooled", "vectors", "attention"])
+@pytest.mark.parametrize("name", ["states", "pooled", "vectors", "rows", "importance"])
 def test_gradients_reach_the_weights(tiny_models, name):
     encoder = load_encoder(tiny_models.student, device=CPU)
     encoding = encode(encoder, ["a cat sleeps", "the dog eats bread"], [1])
@@ -98,16 +150,9 @@ def test_gradients_reach_the_weights(tiny_models, name):
     assert first.grad.abs().max() > 0
 
 
-def test_a_model_that_returns_no_attention_is_an_error(tiny_models):
-    """Pitfall 55: the reference code then went on with uniform weights."""
-    encoder = load_encoder(tiny_models.student, device=CPU)
-    encoder.transformer.set_attn_implementation("sdpa")
-    with pytest.raises(DataError, match="BertModel returned no attention; load it with attn_impl"):
-        encode(encoder, ["cat"], [0])
-
-
 def test_attention_is_not_computed_unasked(teacher):
-    assert encode(teacher, ["cat"]).attention.numel() == 0
+    encoding = encode(teacher, ["cat"])
+    assert encoding.rows.numel() == encoding.importance.numel() == 0
 
 
 def test_prompt_and_length_come_from_the_folder(teacher, cls_student):
@@ -121,7 +166,19 @@ def test_prompt_and_length_come_from_the_folder(teacher, cls_student):
 def test_precision_of_the_weights(tiny_models):
     encoder = load_encoder(tiny_models.teacher, "bfloat16", CPU)
     assert next(encoder.parameters()).dtype == torch.bfloat16
-    assert encode(encoder, ["cat"]).states.dtype == torch.bfloat16
+    encoding = encode(encoder, ["cat"], [0])
+    assert encoding.states.dtype == encoding.vectors.dtype == torch.bfloat16
+    assert encoding.rows.dtype == encoding.importance.dtype == torch.float32
+
+
+def test_a_head_has_the_precision_of_the_weights(tiny_models, tmp_path):
+    """Pitfall 75: heads are fitted and saved in float32."""
+    encoder = load_encoder(tiny_models.student, "bfloat16", CPU)
+    encoder.add_head(torch.nn.Linear(32, 48))
+    assert encode(encoder, ["cat"]).vectors.shape == (1, 48)
+    encoder.model.save(str(tmp_path))
+    loaded = load_encoder(tmp_path, "bfloat16", CPU)
+    assert encode(loaded, ["cat"]).vectors.dtype == torch.bfloat16
 
 
 def test_another_folder_is_refused(tmp_path):
