@@ -211,5 +211,4 @@ def _paper_tokens(
 
 
 def _ids_without_prompt(text: TokenizedText) -> NDArray[np.int64]:
-    ids: NDArray[np.int64] = np.array(text.input_ids, dtype=np.int64)[text.places]
-    return ids
+    return text.input_ids[text.places]

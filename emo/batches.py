@@ -98,8 +98,8 @@ class Collator:
         """Return the batch's tensors."""
         texts = [self._tokenized[index] for index in batch]
         input_ids, mask = pad(texts, self._pad_id)
-        special = _pad_arrays([np.array(text.special) for text in texts])
-        prompt = _pad_arrays([np.array(text.prompt) for text in texts])
+        special = _pad_arrays([text.special for text in texts])
+        prompt = _pad_arrays([text.prompt for text in texts])
         tensors = {
             "input_ids": input_ids,
             "mask": mask,

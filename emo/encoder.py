@@ -215,6 +215,6 @@ def pad(texts: Sequence[TokenizedText], pad_id: int) -> tuple[Tensor, Tensor]:
     mask = torch.zeros(len(texts), length, dtype=torch.bool)
     for row, text in enumerate(texts):
         size = len(text.input_ids)
-        input_ids[row, :size] = torch.tensor(text.input_ids)
+        input_ids[row, :size] = torch.from_numpy(text.input_ids)
         mask[row, :size] = True
     return input_ids, mask

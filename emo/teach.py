@@ -90,9 +90,7 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
             "importance": store.create("importance", (tokens,), "float32"),
             "importance_all": store.create("importance_all", (tokens,), "float32"),
         }
-        special = np.concatenate(
-            [np.array(text.special)[k] for text, k in zip(tokenized, kept, strict=True)]
-        )
+        special = np.concatenate([text.special[k] for text, k in zip(tokenized, kept, strict=True)])
         for batch, encoding in teacher_passes(encoder, tokenized, importance_capture, "teach"):
             vectors[batch.rows] = _finite_vectors(encoding, texts_read, batch.rows)
             for name, values in _token_signals(batch, encoding).items():
@@ -158,11 +156,11 @@ def _batch(tokenized: Sequence[TokenizedText], rows: list[int], encoder: Encoder
     )
 
 
-def _flags(flags: Sequence[Sequence[bool]], mask: Tensor) -> Tensor:
+def _flags(flags: Sequence[NDArray[np.bool_]], mask: Tensor) -> Tensor:
     """Pad per-token flags on the right with False."""
     table = torch.zeros_like(mask)
     for row, values in enumerate(flags):
-        table[row, : len(values)] = torch.tensor(values)
+        table[row, : len(values)] = torch.from_numpy(values)
     return table
 
 

@@ -3,71 +3,98 @@
 This is the only place where texts become tokens, so the teacher store, the alignment and the
 training batches cannot disagree about positions. A *position* is 0-based in the encoded sequence,
 special tokens counted, prompt tokens not.
+
+Shapes: ``n`` tokens of one text, ``N`` tokens of a block of texts.
 """
 
+import hashlib
+import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from emo.errors import ConfigError
+from emo.raw_tokens import BlockText, RawTokens, encode_fast
+from emo.slow_tokens import encode_slow
+from emo.surfaces import SurfaceReader
 
-# Decoders treat the first token of a sequence apart (no "##" removed, a leading space dropped), so
-# a lone token is decoded behind this one and the anchor is cut off again.
-DECODER_ANCHOR = "x"
+logger = logging.getLogger(__name__)
+
+Text = str | tuple[str, str]
+"""A text, or two that a model reads as one sequence."""
+
+# Bounds the memory of the tokenizer's own objects; results do not depend on it.
+TEXTS_PER_CALL = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TokenizedText:
     """One text as a model reads it; all fields have one entry per token.
 
     Attributes:
-        input_ids: Ids of prompt, special and text tokens, in the order the model reads them.
-        prompt: True on tokens that lie wholly inside the prompt.
-        special: True on tokens the tokenizer added. A "[CLS]" or "<s>" that stands in the text
-            gets the special token's id but is text, so it is False.
-        spans: Character offsets (start, end) in the text, without prompt and without surrounding
-            whitespace; (0, 0) for prompt and special tokens. A token that is nothing but
-            whitespace or a mark has an empty span.
+        input_ids: Ids of prompt, special and text tokens, in the order the model reads them,
+            int64 ``(n,)``.
+        prompt: True on tokens that lie wholly inside the prompt, bool ``(n,)``.
+        special: True on tokens the tokenizer added, bool ``(n,)``. A "[CLS]" or "<s>" that stands
+            in the text gets the special token's id but is text, so it is False.
+        spans: Character offsets (start, end) in the text, see :func:`joined`, without prompt and
+            without surrounding whitespace, int32 ``(n, 2)``; (0, 0) for prompt and special tokens.
+            A token that is nothing but whitespace or a mark has an empty span, and so has one of
+            a slow tokenizer whose place was not found.
     """
 
-    input_ids: tuple[int, ...]
-    prompt: tuple[bool, ...]
-    special: tuple[bool, ...]
-    spans: tuple[tuple[int, int], ...]
+    input_ids: NDArray[np.int64]
+    prompt: NDArray[np.bool_]
+    special: NDArray[np.bool_]
+    spans: NDArray[np.int32]
 
     @property
     def places(self) -> NDArray[np.int64]:
         """Where the token of each position stands in ``input_ids``: all but the prompt's."""
-        return np.flatnonzero(~np.array(self.prompt, dtype=bool)).astype(np.int64)
+        return np.flatnonzero(~self.prompt).astype(np.int64)
+
+
+def joined(text: Text) -> str:
+    r"""Return the string that spans count in: the text, or both of a pair on a line each.
+
+    Example:
+        >>> joined(("first", "second"))
+        'first\nsecond'
+    """
+    return text if isinstance(text, str) else "\n".join(text)
 
 
 class TextTokenizer:
     """Tokenizes texts exactly as SentenceTransformer does: prompt and text as one string.
 
+    A slow tokenizer knows no character offsets; its spans are found by walking along the text,
+    which is said once in the log.
+
     Args:
-        tokenizer: A fast tokenizer; only those know character offsets.
-        prompt: String put before each text.
+        tokenizer: The tokenizer.
+        prompt: String put before each text, in a pair before the first only.
         max_length: Longest sequence in tokens, prompt and special tokens counted; longer texts
-            lose their end.
+            lose the end that the tokenizer's truncation side names, of a pair the longer text
+            first.
 
     Raises:
-        ConfigError: The tokenizer is slow, or the prompt leaves no room for a text.
+        ConfigError: The prompt leaves no room for a text.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, prompt: str = "", max_length: int = 512
     ) -> None:
-        if not tokenizer.is_fast:
-            raise ConfigError(
-                f"tokenizer {tokenizer.name_or_path!r} is a slow one and has no character offsets; "
-                "give a model folder with a tokenizer.json"
-            )
         self.tokenizer = tokenizer
         self.prompt = prompt
         self.max_length = max_length
+        self._surface = SurfaceReader(tokenizer)
         # A space at the prompt's end joins the text's first token.
         taken = len(tokenizer(prompt.rstrip())["input_ids"])
         if taken >= max_length:
@@ -75,23 +102,35 @@ class TextTokenizer:
                 f"prompt {prompt!r} and special tokens take {taken} tokens of max_length "
                 f"{max_length}, so no text would be read; shorten the prompt or raise max_length"
             )
+        if not tokenizer.is_fast:
+            logger.warning(
+                "tokenizer %r is a slow one without character offsets; the places of its tokens "
+                "are found by their characters",
+                tokenizer.name_or_path,
+            )
 
-    def __call__(self, texts: Sequence[str]) -> list[TokenizedText]:
+    def __call__(self, texts: Sequence[Text]) -> list[TokenizedText]:
         """Tokenize texts without padding."""
-        if not texts:
-            return []
-        read = [self.prompt + text for text in texts]
-        batch = self.tokenizer(
-            read,
-            truncation=True,
-            max_length=self.max_length,
-            return_offsets_mapping=True,
-            return_special_tokens_mask=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        columns = (batch["input_ids"], batch["special_tokens_mask"], batch["offset_mapping"])
-        return [self._place(*row) for row in zip(read, *columns, strict=True)]
+        tokenized: list[TokenizedText] = []
+        for start in range(0, len(texts), TEXTS_PER_CALL):
+            tokenized += self._block(texts[start : start + TEXTS_PER_CALL])
+        return tokenized
+
+    @cached_property
+    def digest(self) -> str:
+        """Hex SHA-256 of all that decides tokens: the stored tokenizer, prompt, length and side."""
+        if self.tokenizer.is_fast:
+            stored = json.loads(self.tokenizer.backend_tokenizer.to_str())
+            # What the last call asked for stands in these two.
+            stored = {k: v for k, v in stored.items() if k not in ("truncation", "padding")}
+            content = json.dumps(stored, sort_keys=True).encode()
+        else:
+            with TemporaryDirectory() as folder:
+                self.tokenizer.save_pretrained(folder)
+                files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+                content = b"".join(path.read_bytes() for path in files)
+        asked = [self.prompt, self.max_length, self.tokenizer.truncation_side]
+        return hashlib.sha256(content + json.dumps(asked).encode()).hexdigest()
 
     def surface(self, token_id: int) -> str:
         """Return the characters a token stands for: marks removed, byte pieces decoded.
@@ -101,58 +140,42 @@ class TextTokenizer:
         Raises:
             ConfigError: The tokenizer has no decoder, so nobody knows its marks.
         """
-        decoder = self.tokenizer.backend_tokenizer.decoder
-        if decoder is None:
-            raise ConfigError(
-                f"tokenizer {self.tokenizer.name_or_path!r} has no decoder, so word-start marks "
-                "cannot be told from text; set one in its tokenizer.json"
+        return self._surface(token_id)
+
+    def _block(self, texts: Sequence[Text]) -> list[TokenizedText]:
+        """Tokenize some texts and move the offsets from the string read to the text."""
+        reads = [
+            self.prompt + text if isinstance(text, str) else (self.prompt + text[0], text[1])
+            for text in texts
+        ]
+        raw = self._encode(reads)
+        block = BlockText([joined(read) for read in reads])
+        base = np.repeat(block.starts[:-1], raw.counts)
+        limit = np.repeat(block.starts[1:], raw.counts)
+        starts, ends = raw.starts + base, raw.ends + base
+        seam = base + len(self.prompt)
+        shown_text = np.zeros(len(starts), dtype=bool)
+        # Some stored tokenizers give the start only (tokenizers issue 1553).
+        for place in np.flatnonzero((starts == ends) & ~raw.special):
+            surface = self.surface(int(raw.input_ids[place]))
+            ends[place] = block.end_of(surface, int(starts[place]), int(limit[place]))
+            shown_text[place] = bool(surface) and starts[place] >= seam[place]
+        starts, ends = block.stripped(starts, ends)
+        prompt = (ends <= seam) & ~raw.special & ~shown_text & bool(self.prompt)
+        spans = np.stack([np.maximum(starts - seam, 0), ends - seam], axis=1).astype(np.int32)
+        spans[prompt | raw.special] = 0
+        bounds = np.concatenate([[0], np.cumsum(raw.counts)]).tolist()
+        return [
+            TokenizedText(
+                raw.input_ids[start:end],
+                prompt[start:end],
+                raw.special[start:end],
+                spans[start:end],
             )
-        token = self.tokenizer.convert_ids_to_tokens([token_id])[0]
-        decoded: str = decoder.decode([DECODER_ANCHOR, token])
-        return decoded.removeprefix(DECODER_ANCHOR).strip()
+            for start, end in zip(bounds, bounds[1:], strict=False)
+        ]
 
-    def _place(
-        self,
-        read: str,
-        input_ids: list[int],
-        special_mask: list[int],
-        offsets: list[tuple[int, int]],
-    ) -> TokenizedText:
-        """Tell prompt from text and move the offsets from the string read to the text."""
-        prompt_end = len(self.prompt)
-        prompt: list[bool] = []
-        spans: list[tuple[int, int]] = []
-        for token_id, is_special, (start, end) in zip(
-            input_ids, special_mask, offsets, strict=True
-        ):
-            if is_special:
-                prompt.append(False)
-                spans.append((0, 0))
-                continue
-            if start == end:
-                end = self._rebuilt_end(read, start, token_id)
-            start, end = _strip(read, start, end)
-            in_prompt = prompt_end > 0 and end <= prompt_end
-            prompt.append(in_prompt)
-            spans.append((0, 0) if in_prompt else (max(start - prompt_end, 0), end - prompt_end))
-        return TokenizedText(
-            tuple(input_ids), tuple(prompt), tuple(map(bool, special_mask)), tuple(spans)
-        )
-
-    def _rebuilt_end(self, read: str, start: int, token_id: int) -> int:
-        """Find the end of a zero-length span (tokenizers issue 1553) from the token's characters.
-
-        The span stays empty when the characters do not stand there.
-        """
-        surface = self.surface(token_id)
-        begin, _ = _strip(read, start, len(read))
-        return begin + len(surface) if surface and read.startswith(surface, begin) else start
-
-
-def _strip(text: str, start: int, end: int) -> tuple[int, int]:
-    """Take whitespace off both ends of a span, since only some tokenizers include it."""
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    def _encode(self, reads: list[str | tuple[str, str]]) -> RawTokens:
+        if self.tokenizer.is_fast:
+            return encode_fast(self.tokenizer, reads, self.max_length)
+        return encode_slow(self.tokenizer, self._surface, reads, self.max_length)

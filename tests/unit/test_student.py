@@ -40,7 +40,9 @@ def test_the_fitted_head_is_ridge_least_squares_on_the_pooled_states(tiny):
 
 
 def single(text):
-    return torch.tensor([text.input_ids]), torch.ones(1, len(text.input_ids), dtype=torch.bool)
+    return torch.from_numpy(text.input_ids)[None], torch.ones(
+        1, len(text.input_ids), dtype=torch.bool
+    )
 
 
 def test_dropout_is_set_everywhere_and_the_spread_does_not_depend_on_it(tiny):

@@ -1,10 +1,13 @@
 """Pieces are what two tokenizers can compare: characters of the text, free of marks."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from emo import tokens
 from emo.alignment import for_teacher_student
 from emo.errors import ConfigError
 from emo.tokens import TextTokenizer
@@ -42,7 +45,7 @@ def test_pieces_are_composed_where_the_student_does_not_normalise(student, byte_
 def test_lone_mark_does_not_borrow_the_letter_it_overlaps(teacher, student):
     """Pitfall 40: "▁" claims the span of the letter after it when no space stands there."""
     plain = TextTokenizer(teacher.tokenizer)
-    assert plain(["ok"])[0].spans[1:3] == ((0, 1), (0, 1))
+    assert plain(["ok"])[0].spans[1:3].tolist() == [[0, 1], [0, 1]]
     assert read("ok", plain, student)[0].strings == ["", "o", "k"]
 
 
@@ -81,16 +84,15 @@ def test_zero_length_offsets_are_rebuilt(byte_teacher, student, monkeypatch):
     """Pitfall 36: stored Llama 3 tokenizers gave (0, 0), (3, 3), ... ; the pieces must not care."""
     text = "are you ok?"
     right = byte_teacher([text])[0]
-    call = type(byte_teacher.tokenizer).__call__
+    encode = tokens.encode_fast
 
-    def collapsed(self, *args, **options):
-        batch = call(self, *args, **options)
-        batch["offset_mapping"] = [[(start, start) for start, _ in batch["offset_mapping"][0]]]
-        return batch
+    def collapsed(*args):
+        raw = encode(*args)
+        return replace(raw, ends=raw.starts)
 
-    monkeypatch.setattr(type(byte_teacher.tokenizer), "__call__", collapsed)
+    monkeypatch.setattr(tokens, "encode_fast", collapsed)
     rebuilt = byte_teacher([text])[0]
-    assert rebuilt == right
+    np.testing.assert_array_equal(rebuilt.spans, right.spans)
     assert all(start < end for start, end in rebuilt.spans[:-1])
 
 

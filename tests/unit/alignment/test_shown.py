@@ -1,5 +1,9 @@
 """Tokens with their marks, and which of them opens the text."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from emo.alignment.shown import shown_tokens
 
 
@@ -13,9 +17,7 @@ def test_opener_is_the_one_the_tokenizer_added(teacher, student):
 def test_opener_in_the_text_only_opens_nothing(teacher):
     """Pitfall 33: with the added tokens off, the "<s>" of the text is just text."""
     tokenized = teacher(["<s> a"])[0]
-    as_text = type(tokenized)(
-        tokenized.input_ids, tokenized.prompt, (False,) * len(tokenized.special), tokenized.spans
-    )
+    as_text = replace(tokenized, special=np.zeros_like(tokenized.special))
     assert shown_tokens(teacher, as_text).opener is None
 
 
