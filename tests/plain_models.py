@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from transformers import AutoTokenizer, BertModel
+from transformers import AutoModel, AutoTokenizer
 
 Text = str | tuple[str, str]
 
@@ -35,9 +35,7 @@ class PlainModel:
 
     def __init__(self, folder, prompt):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.model = BertModel.from_pretrained(
-            folder, add_pooling_layer=False, attn_implementation="eager"
-        ).eval()
+        self.model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
         self.prompt = prompt
 
     def __call__(self, text):

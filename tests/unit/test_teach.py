@@ -2,15 +2,21 @@
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
+from transformers import LlamaConfig, LlamaModel
 
-from emo.outputs import read_json
+from emo.config import TeacherSettings
+from emo.encoder import Encoder
+from emo.errors import CheckError
+from emo.models import prepare_model
+from emo.outputs import read_json, write_json
 from emo.store import Store
 from emo.teach import teach
 from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
-from ..tiny_models import TEACHER_PROMPT, write_texts
+from ..tiny_models import TEACHER_PROMPT, teacher_tokenizer, write_texts
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +102,63 @@ def test_half_precision_is_stored_in_full(tiny, store, tmp_path):
     assert half["vectors"].dtype == half["states"].dtype == half["importance"].dtype == np.float32
     cosine = (half["vectors"] * store["vectors"]).sum(axis=1)
     assert cosine.min() > 0.99
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory):
+    """A prepared decoder whose tokenizer pads on the left, as those of large models do."""
+    folder = tmp_path_factory.mktemp("decoder")
+    tokenizer = teacher_tokenizer()
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=64,
+        pad_token_id=tokenizer.pad_token_id,
+        initializer_range=0.25,
+    )
+    LlamaModel(config).save_pretrained(folder / "source")
+    tokenizer.save_pretrained(folder / "source")
+    settings = TeacherSettings(source={"path": "unused"}, prompt=TEACHER_PROMPT, max_length=40)
+    prepare_model(settings, folder / "source", folder / "teacher")
+    loading = folder / "teacher" / "tokenizer_config.json"
+    write_json(loading, read_json(loading) | {"padding_side": "left"})
+    return folder / "teacher"
+
+
+def test_a_decoder_whose_tokenizer_pads_left_is_read_alike(decoder, tiny, tmp_path):
+    """Pitfall 54: positions come from masks, whichever side a tokenizer pads."""
+    texts = list(tiny.texts_read)
+    teach(decoder, write_texts(texts, tmp_path / "texts.parquet"), tmp_path / "store")
+    made = Store(tmp_path / "store")
+    expected = SentenceTransformer(str(decoder), device="cpu").encode(texts)
+    rows = made.rows([text_key(text) for text in texts])
+    np.testing.assert_allclose(made["vectors"][rows], expected, atol=1e-5)
+    plain = PlainModel(decoder, TEACHER_PROMPT)
+    assert plain.tokenizer.padding_side == "left"
+    for text in texts:
+        read = plain(text)
+        np.testing.assert_allclose(of_text(made, "states", text), read.states, atol=2e-5)
+        for name, specials_count in (("importance", False), ("importance_all", True)):
+            counted = [specials_count or not special for special in read.special]
+            expected = received_attention(read.attention[-1], counted)
+            np.testing.assert_allclose(of_text(made, name, text), expected, atol=1e-5)
+
+
+def test_a_vector_that_is_not_finite_is_refused(tiny, tmp_path, monkeypatch):
+    """Pitfalls 72 and 73: half precision overflows in some batches of some models."""
+    forward = Encoder.forward
+
+    def overflow(self, *args):
+        encoding = forward(self, *args)
+        encoding.vectors[1, 3] = torch.inf
+        return encoding
+
+    monkeypatch.setattr(Encoder, "forward", overflow)
+    texts = write_texts(["a cat sleeps in the garden", "cat", "dog"], tmp_path / "texts.parquet")
+    with pytest.raises(CheckError, match=r"vector of text 2 \('dog'\) is not finite; set the"):
+        teach(tiny.teacher, texts, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
