@@ -147,6 +147,13 @@ def test_convergence_is_that_of_the_marginals():
     assert not result.plan.requires_grad
 
 
+def test_underflow_is_finite_and_told():
+    cost, student_mass, teacher_mass = (tensor.float() for tensor in problem(2, 6, 7))
+    result = paper_transport_loss(cost, student_mass, teacher_mass, epsilon=1e-3)
+    assert result.loss.isfinite().all()
+    assert not result.converged.any()
+
+
 def test_epsilon_and_rounds_are_those_of_the_loop():
     cost, student_mass, teacher_mass = problem(1, 4, 5)
     kernel, u = torch.exp(-cost[0] / 0.3), torch.ones(4, dtype=torch.float64)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from emo.losses import transport_loss
+from emo.losses import cosine_cost, paper_transport_loss, transport_loss
 
 
 def problem(batch, student_length, teacher_length, seed=0, dtype=torch.float64):
@@ -50,6 +50,22 @@ def test_equals_pot_sinkhorn_one_by_one():
         )
         assert result.plan[text].numpy() == pytest.approx(plan, abs=1e-10)
         assert result.loss[text].item() == pytest.approx((plan * cost[text].numpy()).sum())
+
+
+def test_rounds_are_those_of_a_plain_log_domain_loop():
+    """POT's batched solver is young and its interface moves: this pins what one round does."""
+    cost, student_mass, teacher_mass = problem(2, 4, 5)
+    result = transport_loss(cost, student_mass, teacher_mass, rounds=3, tolerance=1e-15)
+    for text in range(2):
+        kernel, v = -cost[text] / 0.1, torch.zeros(5, dtype=torch.float64)
+        for _ in range(3):
+            u = student_mass[text].log() - (kernel + v[None, :]).logsumexp(dim=1)
+            v = teacher_mass[text].log() - (kernel + u[:, None]).logsumexp(dim=0)
+        plan = (kernel + u[:, None] + v[None, :]).exp()
+        torch.testing.assert_close(result.plan[text], plan)
+        error = (plan.sum(dim=1) - student_mass[text]).abs().max()
+        torch.testing.assert_close(result.error[text], error)
+    assert not result.converged.any()
 
 
 def test_small_epsilon_comes_near_the_exact_transport_without_nan():
@@ -115,6 +131,24 @@ def test_padding_gets_neither_plan_nor_gradient():
     assert result.converged.all()
 
 
+def test_zero_masses_may_stand_anywhere():
+    cost, student_mass, teacher_mass = problem(2, 6, 7)
+    rows, columns = torch.tensor([1, 2, 5]), torch.tensor([0, 3, 4, 6])
+    holes = torch.full_like(cost, torch.nan)
+    holes[:, rows[:, None], columns] = cost[:, rows[:, None], columns]
+    sparse = torch.zeros_like(student_mass), torch.zeros_like(teacher_mass)
+    for mass, full, places in zip(
+        sparse, (student_mass, teacher_mass), (rows, columns), strict=True
+    ):
+        mass[:, places] = full[:, places] / full[:, places].sum(dim=1, keepdim=True)
+    result = transport_loss(holes, *sparse)
+    dense = transport_loss(
+        cost[:, rows[:, None], columns], sparse[0][:, rows], sparse[1][:, columns]
+    )
+    assert result.converged.all()
+    torch.testing.assert_close(result.loss, dense.loss, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 5), (5, 1)])
 def test_single_tokens(rows, columns):
     cost, student_mass, teacher_mass = problem(2, rows, columns)
@@ -170,12 +204,34 @@ def test_texts_that_do_not_converge_are_named():
     assert not unequal.converged.any()
 
 
-def test_zero_for_identical_states_is_not_negative():
-    cost = (1 - torch.eye(4)).expand(2, 4, 4)
-    mass = torch.full((2, 4), 0.25)
+def test_convergence_is_told_text_by_text():
+    """The solver stops for all at once and says nothing of the texts it left halfway."""
+    cost, student_mass, teacher_mass = problem(2, 6, 6)
+    cost[0] = 0.5  # any product of marginals is optimal: converged in the first round
+    result = transport_loss(cost, student_mass, teacher_mass, epsilon=1e-3, rounds=5)
+    assert result.converged.tolist() == [True, False]
+    assert result.error[0] < 1e-12
+    assert result.error[1] > 1e-5
+
+
+def test_identical_states_never_cost_less_than_nothing():
+    generator = torch.Generator().manual_seed(0)
+    states, valid = torch.randn(4, 9, 64, generator=generator), torch.ones(4, 9, dtype=torch.bool)
+    cost = cosine_cost(states, states, valid, valid, centre=False)  # -1e-7 on the diagonal
+    mass = torch.full((4, 9), 1 / 9)
     loss = transport_loss(cost, mass, mass, epsilon=0.01).loss
     assert loss.min() >= -1e-6
     assert loss.max() < 1e-4
+
+
+def test_neither_solver_multiplies_matrices():
+    """A GPU may round matrix products to TF32, in which Sinkhorn stops short of its tolerance."""
+    for solver in (transport_loss, paper_transport_loss):
+        with torch.profiler.profile() as record:
+            solver(*problem(2, 4, 5), rounds=2)
+        names = {event.key for event in record.key_averages()}
+        assert "aten::sum" in names
+        assert not any("mm" in name or "matmul" in name or "dot" in name for name in names)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -186,7 +242,10 @@ def test_half_precision_and_autocast_converge(dtype):
         for mass in (student_mass, teacher_mass)
     ]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        result = transport_loss(cost.to(dtype), *masses)
+        live = cost.to(dtype).requires_grad_()
+        result = transport_loss(live, *masses)
+    (gradient,) = torch.autograd.grad(result.loss.sum(), live)
+    torch.testing.assert_close(gradient, result.plan.to(dtype))
     assert result.loss.dtype == torch.float32
     assert result.loss.isfinite().all()
     assert result.converged.all()
