@@ -135,7 +135,7 @@ def test_empty_and_malformed_texts_are_set_aside():
 
 def test_convergence_is_that_of_the_marginals():
     cost, student_mass, teacher_mass = problem(3, 6, 7)
-    result = paper_transport_loss(cost, student_mass, teacher_mass)
+    result = paper_transport_loss(cost.requires_grad_(), student_mass, teacher_mass)
     for text in range(3):
         plan = result.plan[text]
         rows = (plan.sum(dim=1) - student_mass[text]).abs().max()

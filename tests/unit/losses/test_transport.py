@@ -172,6 +172,7 @@ def test_empty_and_malformed_texts_are_set_aside():
     assert result.converged.tolist() == [True, True, True, False, False, False]
     assert result.error[3:].isinf().all()
     assert result.loss[1:].eq(0).all()
+    assert result.plan[1:].eq(0).all()
     torch.testing.assert_close(result.loss[:1], sound.loss)
     (gradient,) = torch.autograd.grad(result.loss.sum(), cost)
     assert gradient[1:].eq(0).all()
