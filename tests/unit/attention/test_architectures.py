@@ -147,6 +147,18 @@ def test_importance_of_a_text_does_not_see_its_batch(pair):
             torch.testing.assert_close(together[row, :size], expected, atol=1e-5, rtol=0)
 
 
+def test_rows_asked_for_at_padding_give_padding_nothing():
+    """Positions of a batch are filled up with 0, which is padding where that is on the left."""
+    encoder, _ = fused_and_eager("llama")
+    input_ids, mask = random_batch((3, 7), "left")
+    encoding = encoder(
+        input_ids, mask, Capture([1], torch.zeros(2, 1, dtype=torch.int64), mask[None] | True)
+    )
+    for value in (encoding.rows[0, 0], encoding.importance[0, 0]):
+        assert value.isfinite().all()
+        assert value[..., ~mask[0]].eq(0).all()
+
+
 @pytest.mark.parametrize("name", ["bert", "llama", "mpnet", "modernbert"])
 @pytest.mark.parametrize("autocast", [False, True])
 def test_half_precision_gives_full_precision_rows(name, autocast):

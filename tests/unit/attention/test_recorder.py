@@ -112,6 +112,23 @@ def test_what_would_change_the_scores_is_refused_by_name(name):
         attend(torch.nn.Linear(1, 1), query, query, query, None, **{name: 30.0})
 
 
+@pytest.mark.parametrize("asked", [None, True, False])
+@pytest.mark.parametrize("masked", [True, False])
+def test_causality_is_decided_as_transformers_does(asked, masked):
+    """A mask holds causality itself; without one the argument counts, then the module."""
+    query = torch.randn(1, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    attended = torch.eye(3).expand(1, 2, 3, 3)  # values that show the weights
+    module = torch.nn.Linear(1, 1)
+    module.is_causal = asked is not True
+    every = torch.arange(3)[None]
+    recorder = Recorder(Capture([0], every), layers=1)
+    mask = torch.ones(1, 1, 3, 3, dtype=torch.bool) if masked else None
+    with recording(recorder):
+        output, _ = attend(module, query, query, attended, mask, is_causal=asked)
+    rows = recorder.rows(torch.ones(1, 3, dtype=torch.bool))[0]
+    torch.testing.assert_close(rows, output.mean(dim=2))
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_loaded_without_a_word_is_heard(name):
     """Pitfall 49: transformers loads sdpa by default, whose attention comes back empty."""

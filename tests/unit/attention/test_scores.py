@@ -114,8 +114,13 @@ def test_padding_that_is_nan_reaches_nothing():
     assert scores.rows(torch.tensor([[0, 3], [1, 2]])).isfinite().all()
 
 
-def test_a_query_that_sees_nothing_stays_finite():
-    scores = random_scores(masks=(torch.zeros(2, 1, 6, 6, dtype=torch.bool),))
+@pytest.mark.parametrize(
+    "mask",
+    [torch.zeros(2, 1, 6, 6, dtype=torch.bool), torch.full((2, 1, 6, 6), -math.inf)],
+    ids=["bool", "additive"],
+)
+def test_a_query_that_sees_nothing_stays_finite(mask):
+    scores = random_scores(masks=(mask,))
     assert scores.rows(torch.tensor([[0], [1]])).isfinite().all()
 
 
