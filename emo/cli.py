@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from emo.config import AlignmentMethod, Family
+from emo.config import AlignmentMethod, Family, TextForm
 from emo.errors import ConfigError, EmoError
 from emo.outputs import exclusive
 from emo.progress import configure_logging
@@ -140,12 +140,16 @@ def align(
     student: Annotated[str, typer.Option(help="Model folder, tokenizer folder or hub id.")],
     out: Out,
     method: Annotated[AlignmentMethod, typer.Option(help="Which map.")] = "mined",
+    text: Annotated[
+        TextForm | None,
+        typer.Option(help="Form of the texts; the paper's for mined-types, else the original."),
+    ] = None,
     log: Log = None,
 ) -> None:
-    """Map teacher tokens to student tokens by least edit distance."""
+    """Map teacher tokens to student tokens."""
     from emo.alignment.stage import align_texts
 
-    align_texts(texts, teacher, student, method, out)
+    align_texts(texts, teacher, student, method, out, text)
 
 
 @app.command()

@@ -127,7 +127,8 @@ class SplitSettings(Settings):
         return self
 
 
-AlignmentMethod = Literal["mined", "mined-types", "mined-masses"]
+AlignmentMethod = Literal["mined", "mined-dp", "span", "mined-types", "mined-masses"]
+TextForm = Literal["original", "normalised"]
 Family = Literal["classification", "pairs", "sts"]
 COLUMNS: Mapping[Family, tuple[str, ...]] = {
     "classification": ("text", "label"),

@@ -120,10 +120,10 @@ class TextTokenizer:
     def digest(self) -> str:
         """Hex SHA-256 of all that decides tokens: the stored tokenizer, prompt, length and side."""
         if self.tokenizer.is_fast:
-            stored = json.loads(self.tokenizer.backend_tokenizer.to_str())
-            # What the last call asked for stands in these two.
-            stored = {k: v for k, v in stored.items() if k not in ("truncation", "padding")}
-            content = json.dumps(stored, sort_keys=True).encode()
+            # What the last call asked for must not count; every call asks anew.
+            self.tokenizer.backend_tokenizer.no_truncation()
+            self.tokenizer.backend_tokenizer.no_padding()
+            content = self.tokenizer.backend_tokenizer.to_str().encode()
         else:
             with TemporaryDirectory() as folder:
                 self.tokenizer.save_pretrained(folder)

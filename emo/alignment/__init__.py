@@ -1,8 +1,8 @@
 """Which teacher token belongs to which student token, once per text set."""
 
-from emo.alignment.methods import Method, align
-from emo.alignment.paper import content_text, paper_text
-from emo.alignment.pieces import PieceReader, Pieces, for_teacher_student
+from emo.alignment.methods import align, align_tokens, pair_finder
+from emo.alignment.origin import AlignmentOrigin
+from emo.alignment.paper import content_text, paper_text, paper_texts
 from emo.alignment.table import (
     Alignment,
     AlignmentStatistics,
@@ -12,14 +12,14 @@ from emo.alignment.table import (
 
 __all__ = [
     "Alignment",
+    "AlignmentOrigin",
     "AlignmentStatistics",
-    "Method",
-    "PieceReader",
-    "Pieces",
     "align",
+    "align_tokens",
     "content_text",
-    "for_teacher_student",
+    "pair_finder",
     "paper_text",
+    "paper_texts",
     "read_alignment",
     "write_alignment",
 ]

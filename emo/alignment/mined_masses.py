@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emo.alignment.nearest import TextPairs, edit_distances
-from emo.alignment.shown import ShownTokens, shown_tokens
-from emo.tokens import TextTokenizer, TokenizedText
+from emo.alignment.nearest import edit_distances
+from emo.alignment.pairs import TextPairs
+from emo.alignment.shown import ShownPairs, ShownTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Target:
     tied: bool
 
 
-class MinedMassPairs:
+class MinedMassPairs(ShownPairs):
     """Maps teacher tokens onto student tokens by their strings.
 
     The teacher's opening special goes to the student's, at distance 0, since the authors rewrite
@@ -32,46 +32,37 @@ class MinedMassPairs:
     hit is one row with the last teacher position that writes it: later tokens overwrite.
     """
 
-    def __init__(self, teacher: TextTokenizer, student: TextTokenizer) -> None:
-        self._teacher = teacher
-        self._student = student
+    @staticmethod
+    def pair(teacher: ShownTokens, student: ShownTokens) -> TextPairs:
+        """Find for each student token of one text the teacher token whose mass it gets.
 
-    def __call__(self, text: str, teacher: TokenizedText, student: TokenizedText) -> TextPairs:
-        """Map one text; prompt tokens take no part."""
-        return pair_masses(
-            shown_tokens(self._teacher, teacher), shown_tokens(self._student, student)
+        Example:
+            >>> teacher = ShownTokens(["<s>", "▁new", "▁new"], [True, False, False], "<s>")
+            >>> student = ShownTokens(["[CLS]", "new", "##s"], [True, False, False], "[CLS]")
+            >>> pairs = MinedMassPairs.pair(teacher, student)
+            >>> pairs.teacher_position, pairs.student_position
+            (array([0, 2], dtype=int32), array([0, 1], dtype=int32))
+        """
+        targets = nearest_strings(teacher, student)
+        writers: dict[str, int] = {}
+        for position, string in enumerate(teacher.strings):
+            if string in targets:
+                writers[targets[string].string] = position
+        rows = sorted(
+            (writers[string], position)
+            for position, string in enumerate(student.strings)
+            if string in writers
         )
-
-
-def pair_masses(teacher: ShownTokens, student: ShownTokens) -> TextPairs:
-    """Find for each student token the teacher token whose mass it gets.
-
-    Example:
-        >>> teacher = ShownTokens(["<s>", "▁new", "▁new"], [True, False, False], "<s>")
-        >>> student = ShownTokens(["[CLS]", "new", "##s"], [True, False, False], "[CLS]")
-        >>> pairs = pair_masses(teacher, student)
-        >>> pairs.teacher_position, pairs.student_position
-        (array([0, 2], dtype=int32), array([0, 1], dtype=int32))
-    """
-    targets = nearest_strings(teacher, student)
-    writers: dict[str, int] = {}
-    for position, string in enumerate(teacher.strings):
-        if string in targets:
-            writers[targets[string].string] = position
-    rows = sorted(
-        (writers[string], position)
-        for position, string in enumerate(student.strings)
-        if string in writers
-    )
-    chosen = [targets[teacher.strings[writer]] for writer, _ in rows]
-    return TextPairs(
-        teacher_position=np.array([writer for writer, _ in rows], dtype=np.int32),
-        student_position=np.array([position for _, position in rows], dtype=np.int32),
-        distance=np.array([target.distance for target in chosen], dtype=np.int32),
-        teacher_tokens=len(teacher.strings),
-        student_tokens=len(student.strings),
-        ties=sum(target.tied for target in chosen),
-    )
+        chosen = [targets[teacher.strings[writer]] for writer, _ in rows]
+        return TextPairs(
+            text=np.zeros(len(rows), dtype=np.int64),
+            teacher_position=np.array([writer for writer, _ in rows], dtype=np.int32),
+            student_position=np.array([position for _, position in rows], dtype=np.int32),
+            distance=np.array([target.distance for target in chosen], dtype=np.int32),
+            teacher_tokens=len(teacher.strings),
+            student_tokens=len(student.strings),
+            ties=sum(target.tied for target in chosen),
+        )
 
 
 def nearest_strings(teacher: ShownTokens, student: ShownTokens) -> dict[str, Target]:
@@ -81,7 +72,7 @@ def nearest_strings(teacher: ShownTokens, student: ShownTokens) -> dict[str, Tar
         targets[teacher.opener] = Target(student.opener, 0, tied=False)
     sources = sorted(set(teacher.strings) - targets.keys())
     candidates = sorted(set(student.strings) - {student.opener})
-    if not candidates:
+    if not (sources and candidates):
         return targets
     distances = edit_distances(sources, candidates)
     least = distances.min(axis=1)

@@ -7,44 +7,42 @@ over Python sets, so their ties depend on the hash seed; here the candidates are
 
 import numpy as np
 
-from emo.alignment.nearest import TextPairs, count_ties, edit_distances, mutual_nearest
-from emo.alignment.shown import ShownTokens, shown_tokens
-from emo.tokens import TextTokenizer, TokenizedText
+from emo.alignment.nearest import count_ties, edit_distances, mutual_nearest
+from emo.alignment.pairs import TextPairs
+from emo.alignment.shown import ShownPairs, ShownTokens
 
 
-class MinedTypePairs:
+class MinedTypePairs(ShownPairs):
     """Maps token types, one-to-one: exact match, else least edit distance, mutual only.
 
     Each kept pair of types is one row with the first position of each. The paper aligns not the
-    original text but `emo.alignment.paper_text` of it, which the caller passes.
+    original text but `emo.alignment.paper_text` of it.
     """
 
-    def __init__(self, teacher: TextTokenizer, student: TextTokenizer) -> None:
-        self._teacher = teacher
-        self._student = student
-
-    def __call__(self, text: str, teacher: TokenizedText, student: TokenizedText) -> TextPairs:
+    @staticmethod
+    def pair(teacher: ShownTokens, student: ShownTokens) -> TextPairs:
         """Map one text; special and prompt tokens take no part."""
-        teacher_first = first_positions(shown_tokens(self._teacher, teacher))
-        student_first = first_positions(shown_tokens(self._student, student))
+        teacher_first, student_first = first_positions(teacher), first_positions(student)
         teacher_types, student_types = sorted(teacher_first), sorted(student_first)
-        # A string is at distance 0 only from itself, so "exact match first" needs no extra step.
-        distances = edit_distances(teacher_types, student_types)
-        teacher_index, student_index = mutual_nearest(distances)
-        teacher_position = np.array(
-            [teacher_first[teacher_types[index]] for index in teacher_index], dtype=np.int32
-        )
-        student_position = np.array(
-            [student_first[student_types[index]] for index in student_index], dtype=np.int32
-        )
-        order = np.argsort(teacher_position)
+        rows = np.empty((3, 0), dtype=np.int32)
+        ties = 0
+        if teacher_types and student_types:
+            # A string is at distance 0 only from itself: "exact match first" needs no extra step.
+            distances = edit_distances(teacher_types, student_types)[None]
+            pairs = mutual_nearest(distances)
+            ties = count_ties(distances, pairs)
+            teacher_position = [teacher_first[teacher_types[index]] for index in pairs.teacher]
+            student_position = [student_first[student_types[index]] for index in pairs.student]
+            rows = np.array([teacher_position, student_position, distances[pairs]], dtype=np.int32)
+            rows = rows[:, rows[0].argsort()]
         return TextPairs(
-            teacher_position=teacher_position[order],
-            student_position=student_position[order],
-            distance=distances[teacher_index, student_index][order],
+            text=np.zeros(rows.shape[1], dtype=np.int64),
+            teacher_position=rows[0],
+            student_position=rows[1],
+            distance=rows[2],
             teacher_tokens=len(teacher_types),
             student_tokens=len(student_types),
-            ties=count_ties(distances, teacher_index, student_index),
+            ties=ties,
         )
 
 

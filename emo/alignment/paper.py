@@ -1,26 +1,33 @@
 """The rewritten texts on which the paper aligns and ranks tokens (method-evidence 1.1, 1.2)."""
 
 import re
+from collections.abc import Sequence
 
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from emo.tokens import TextTokenizer
+from emo.tokens import Text, TextTokenizer
 
 PUNCTUATION = re.compile(r"[^\w\s]")
 DIGITS = re.compile(r"\d")
 
 
-def paper_text(text: str, student_tokenizer: TextTokenizer) -> str:
-    """Rewrite a text as the paper aligns it.
+def paper_texts(texts: Sequence[Text], student_tokenizer: TextTokenizer) -> list[str]:
+    """Rewrite texts as the paper aligns them.
 
     The ids that the student reads are decoded without special tokens, lower-cased, and cleared of
     all that is neither word character nor whitespace. What the student cut off or did not know is
-    lost, which is the paper's way; the repaired form aligns the original text.
+    lost, and the two texts of a pair become one, which is the paper's way; the repaired form
+    aligns the original text.
     """
-    tokenized = student_tokenizer([text])[0]
-    input_ids = [tokenized.input_ids[place] for place in tokenized.places]
-    decoded = student_tokenizer.tokenizer.decode(input_ids, skip_special_tokens=True)
-    return PUNCTUATION.sub("", str(decoded).lower())
+    read = [text.input_ids[text.places].tolist() for text in student_tokenizer(texts)]
+    decode = student_tokenizer.tokenizer.decode
+    decoded = (decode(input_ids, skip_special_tokens=True) for input_ids in read)
+    return [PUNCTUATION.sub("", str(text).lower()) for text in decoded]
+
+
+def paper_text(text: Text, student_tokenizer: TextTokenizer) -> str:
+    """Rewrite one text, see :func:`paper_texts`."""
+    return paper_texts([text], student_tokenizer)[0]
 
 
 def content_text(text: str) -> str:

@@ -1,7 +1,10 @@
 """Tokens as their tokenizer shows them, marks and all, which is what the paper compares."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from emo.alignment.pairs import PairFinder, TextPairs, chain_pairs
 from emo.tokens import TextTokenizer, TokenizedText
 
 
@@ -21,17 +24,65 @@ class ShownTokens:
     opener: str | None
 
 
-def shown_tokens(tokenizer: TextTokenizer, tokenized: TokenizedText) -> ShownTokens:
-    """Look up the strings of a text's tokens and the opening special among them."""
-    model = tokenizer.tokenizer
-    read = tokenized.places.tolist()
-    input_ids = [tokenized.input_ids[place] for place in read]
-    special = [tokenized.special[place] for place in read]
-    strings = list(model.convert_ids_to_tokens(input_ids))
-    openers = {model.cls_token_id, model.bos_token_id} - {None}
-    opening = (
-        string
-        for string, token_id, is_special in zip(strings, input_ids, special, strict=True)
-        if is_special and token_id in openers
-    )
-    return ShownTokens(strings, special, next(opening, None))
+class ShownReader(dict[int, str]):
+    """Looks up the strings of a tokenizer's tokens, and remembers them.
+
+    Args:
+        tokenizer: The tokenizer.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        super().__init__()
+        self._model = tokenizer.tokenizer
+        self._openers = {self._model.cls_token_id, self._model.bos_token_id} - {None}
+
+    def __call__(self, tokenized: TokenizedText) -> ShownTokens:
+        """Read one text's tokens, and the opening special among them."""
+        kept = ~tokenized.prompt
+        input_ids = tokenized.input_ids[kept].tolist()
+        special = tokenized.special[kept].tolist()
+        opening = (
+            token_id
+            for token_id, is_special in zip(input_ids, special, strict=True)
+            if is_special and token_id in self._openers
+        )
+        opener = next(opening, None)
+        return ShownTokens(
+            list(map(self.__getitem__, input_ids)),
+            special,
+            None if opener is None else self[opener],
+        )
+
+    def __missing__(self, token_id: int) -> str:
+        """Ask the tokenizer for a string for the first time."""
+        token: str = self._model.convert_ids_to_tokens([token_id])[0]
+        self[token_id] = token
+        return token
+
+
+class ShownPairs(PairFinder):
+    """Maps the tokens of each text as they are shown; prompt tokens take no part."""
+
+    def __init__(self, teacher: TextTokenizer, student: TextTokenizer) -> None:
+        super().__init__(teacher, student)
+        self._read_teacher, self._read_student = ShownReader(teacher), ShownReader(student)
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        teacher: Sequence[TokenizedText],
+        student: Sequence[TokenizedText],
+    ) -> TextPairs:
+        """Map a block."""
+        return chain_pairs(
+            [
+                self.pair(self._read_teacher(of_teacher), self._read_student(of_student))
+                for of_teacher, of_student in zip(teacher, student, strict=True)
+            ],
+            sizes=[1] * len(texts),
+        )
+
+    @staticmethod
+    @abstractmethod
+    def pair(teacher: ShownTokens, student: ShownTokens) -> TextPairs:
+        """Map one text."""

@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from emo.alignment.methods import Method, align
-from emo.alignment.paper import paper_text
+from emo.alignment.methods import align
 from emo.alignment.table import write_alignment
+from emo.config import AlignmentMethod, TextForm
 from emo.encoder import load_encoder
 from emo.errors import ConfigError, DataError
 from emo.texts import load_texts
@@ -17,7 +17,14 @@ from emo.tokens import TextTokenizer
 logger = logging.getLogger(__name__)
 
 
-def align_texts(texts: Path, teacher: str, student: str, method: Method, out: Path) -> None:
+def align_texts(
+    texts: Path,
+    teacher: str,
+    student: str,
+    method: AlignmentMethod,
+    out: Path,
+    form: TextForm | None = None,
+) -> None:
     """Map the tokens of every text of a file.
 
     Args:
@@ -27,6 +34,8 @@ def align_texts(texts: Path, teacher: str, student: str, method: Method, out: Pa
         student: The same.
         method: The map, see :mod:`emo.alignment.methods`.
         out: Parquet file with columns text, teacher_position, student_position, distance.
+        form: Which form of the texts is aligned; None takes the paper's for "mined-types", whose
+            rows are read on it, and the original for the others.
 
     Raises:
         ConfigError: A tokenizer cannot be loaded, or the method is unknown.
@@ -34,11 +43,10 @@ def align_texts(texts: Path, teacher: str, student: str, method: Method, out: Pa
     """
     read = _read_texts(texts)
     teacher_tokenizer, student_tokenizer = load_tokenizer(teacher), load_tokenizer(student)
-    if method == "mined-types":
-        read = [paper_text(text, student_tokenizer) for text in read]
-    alignment = align(read, teacher_tokenizer, student_tokenizer, method)
+    form = form or ("normalised" if method == "mined-types" else "original")
+    alignment = align(read, teacher_tokenizer, student_tokenizer, method, form)
     write_alignment(alignment, out)
-    logger.info("%s: %s", out, alignment.statistics)
+    logger.info("%s: %s by %s on the %s text", out, alignment.statistics, method, form)
 
 
 def load_tokenizer(name: str) -> TextTokenizer:

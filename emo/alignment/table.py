@@ -1,16 +1,17 @@
 """The alignment of a text set as one table, in memory and on disk."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from emo.alignment.nearest import TextPairs
+from emo.alignment.origin import AlignmentOrigin
+from emo.alignment.pairs import TextPairs
 from emo.errors import DataError
 from emo.outputs import atomic_file
 
@@ -22,7 +23,10 @@ SCHEMA = pa.schema(
         ("distance", pa.int32()),
     ]
 )
-METADATA_KEY = b"emo"
+METADATA_KEY = "emo"
+ORIGIN_KEY = "emo.origin"
+
+Record = TypeVar("Record", "AlignmentStatistics", AlignmentOrigin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,17 @@ class AlignmentStatistics:
     Attributes:
         texts: Number of texts.
         pairs: Number of rows.
-        teacher_tokens: Teacher tokens that could have been mapped: content tokens ("mined"),
-            token types ("mined-types") or all but prompt tokens ("mined-masses").
+        teacher_tokens: Teacher tokens that could have been mapped: content tokens ("mined",
+            "mined-dp", "span"), token types ("mined-types") or all but prompt tokens
+            ("mined-masses").
         student_tokens: The same of the student.
+        teacher_unmapped: How many of `teacher_tokens` stand in no row.
+        student_unmapped: The same of the student.
         teacher_coverage: Share of `teacher_tokens` that stands in a row; 0 without tokens.
         student_coverage: The same of the student.
         mean_distance: Mean edit distance over the rows; 0 without rows.
-        ties: Rows in which a neighbour of the same edit distance was turned down.
+        ties: Rows in which a neighbour as near (of the same edit distance, for "span" of the same
+            overlap) was turned down.
         texts_without_pairs: Number of texts without a row.
     """
 
@@ -46,11 +54,23 @@ class AlignmentStatistics:
     pairs: int
     teacher_tokens: int
     student_tokens: int
+    teacher_unmapped: int
+    student_unmapped: int
     teacher_coverage: float
     student_coverage: float
     mean_distance: float
     ties: int
     texts_without_pairs: int
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return (
+            f"{self.pairs} pairs in {self.texts} texts, {self.texts_without_pairs} texts without; "
+            f"coverage {self.teacher_coverage:.1%} of the teacher's tokens and "
+            f"{self.student_coverage:.1%} of the student's, {self.teacher_unmapped} and "
+            f"{self.student_unmapped} unmapped; mean distance {self.mean_distance:.3f}, "
+            f"{self.ties} ties"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +83,7 @@ class Alignment:
         student_position: Position of the student token.
         distance: Edit distance between the two.
         statistics: What the alignment covers.
+        origin: What it was made from; None for one that was put together by hand.
     """
 
     text: NDArray[np.int64]
@@ -70,36 +91,43 @@ class Alignment:
     student_position: NDArray[np.int32]
     distance: NDArray[np.int32]
     statistics: AlignmentStatistics
+    origin: AlignmentOrigin | None = None
 
 
-def tabulate(pairs: Sequence[TextPairs]) -> Alignment:
-    """Join the maps of single texts, given in the order of the text set."""
-    counts = np.array([len(text.distance) for text in pairs], dtype=np.int64)
-    text = np.repeat(np.arange(len(pairs), dtype=np.int64), counts)
-    teacher_position = _joined([text.teacher_position for text in pairs])
-    student_position = _joined([text.student_position for text in pairs])
-    distance = _joined([text.distance for text in pairs])
-    teacher_tokens = sum(text.teacher_tokens for text in pairs)
-    student_tokens = sum(text.student_tokens for text in pairs)
+def tabulate(pairs: TextPairs, texts: int, origin: AlignmentOrigin | None = None) -> Alignment:
+    """Count what the pairs of a text set of so many texts cover."""
+    teacher_mapped = _distinct(pairs.text, pairs.teacher_position)
+    student_mapped = _distinct(pairs.text, pairs.student_position)
     statistics = AlignmentStatistics(
-        texts=len(pairs),
-        pairs=len(text),
-        teacher_tokens=teacher_tokens,
-        student_tokens=student_tokens,
-        teacher_coverage=_distinct(text, teacher_position) / max(teacher_tokens, 1),
-        student_coverage=_distinct(text, student_position) / max(student_tokens, 1),
-        mean_distance=float(distance.mean()) if len(distance) else 0.0,
-        ties=sum(text.ties for text in pairs),
-        texts_without_pairs=int((counts == 0).sum()),
+        texts=texts,
+        pairs=len(pairs.text),
+        teacher_tokens=pairs.teacher_tokens,
+        student_tokens=pairs.student_tokens,
+        teacher_unmapped=pairs.teacher_tokens - teacher_mapped,
+        student_unmapped=pairs.student_tokens - student_mapped,
+        teacher_coverage=teacher_mapped / max(pairs.teacher_tokens, 1),
+        student_coverage=student_mapped / max(pairs.student_tokens, 1),
+        mean_distance=float(pairs.distance.mean()) if len(pairs.distance) else 0.0,
+        ties=pairs.ties,
+        texts_without_pairs=texts - len(np.unique(pairs.text)),
     )
-    return Alignment(text, teacher_position, student_position, distance, statistics)
+    return Alignment(
+        text=pairs.text,
+        teacher_position=pairs.teacher_position,
+        student_position=pairs.student_position,
+        distance=pairs.distance,
+        statistics=statistics,
+        origin=origin,
+    )
 
 
 def write_alignment(alignment: Alignment, path: Path) -> None:
-    """Write the pairs as Parquet, with the statistics as JSON under the metadata key "emo"."""
-    statistics = json.dumps(asdict(alignment.statistics)).encode()
+    """Write the pairs as Parquet, with statistics and origin as JSON in the metadata."""
+    metadata = {METADATA_KEY: json.dumps(asdict(alignment.statistics))}
+    if alignment.origin is not None:
+        metadata[ORIGIN_KEY] = json.dumps(asdict(alignment.origin))
     columns = [getattr(alignment, name) for name in SCHEMA.names]
-    table = pa.table(columns, schema=SCHEMA.with_metadata({METADATA_KEY: statistics}))
+    table = pa.table(columns, schema=SCHEMA.with_metadata(metadata))
     with atomic_file(path) as temporary:
         pq.write_table(table, temporary)
 
@@ -118,18 +146,21 @@ def read_alignment(path: Path) -> Alignment:
         raise DataError(
             f"{path}: has columns {table.schema.names}, not an alignment's; align again"
         )
-    statistics = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
-    expected = {field.name for field in fields(AlignmentStatistics)}
-    if statistics.keys() != expected:
-        raise DataError(
-            f"{path}: metadata key 'emo' lacks {sorted(expected - statistics.keys())}; align again"
-        )
+    statistics = _metadata(table, METADATA_KEY, AlignmentStatistics, path)
+    made = ORIGIN_KEY.encode() in (table.schema.metadata or {})
+    origin = _metadata(table, ORIGIN_KEY, AlignmentOrigin, path) if made else None
     columns = {name: table[name].to_numpy() for name in SCHEMA.names}
-    return Alignment(**columns, statistics=AlignmentStatistics(**statistics))
+    return Alignment(**columns, statistics=statistics, origin=origin)
 
 
-def _joined(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-    return np.concatenate([np.empty(0, dtype=np.int32), *columns])
+def _metadata(table: pa.Table, key: str, kind: type[Record], path: Path) -> Record:
+    content = json.loads((table.schema.metadata or {}).get(key.encode(), b"{}"))
+    expected = {field.name for field in fields(kind)}
+    if content.keys() != expected:
+        raise DataError(
+            f"{path}: metadata key {key!r} lacks {sorted(expected - content.keys())}; align again"
+        )
+    return kind(**content)
 
 
 def _distinct(text: NDArray[np.int64], position: NDArray[np.int32]) -> int:

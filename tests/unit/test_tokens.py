@@ -1,11 +1,14 @@
 """Texts become tokens exactly as the models read them, each with its mark."""
 
+import copy
+
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
+from emo import tokens
 from emo.errors import ConfigError
 from emo.tokens import TextTokenizer, joined
 
@@ -20,7 +23,9 @@ def tokenizer():
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
     backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+        single="<s> $A </s>",
+        pair="<s> $A </s> $B </s>",
+        special_tokens=[("<s>", 1), ("</s>", 2)],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
@@ -123,3 +128,82 @@ def test_surface_has_no_marks(tokenizer):
         "",
         "<s>",
     ]
+
+
+def test_pairs_are_one_sequence_with_the_prompt_before_the_first(tokenizer):
+    pair = ("hello world", "hello")
+    read = TextTokenizer(tokenizer, "query: ")([pair, "hello"])
+    joint = tokenizer("query: hello world", "hello")
+    assert read[0].input_ids.tolist() == joint["input_ids"]
+    assert [word for word in shown(read[0], pair) if word] == ["hello", "world", "hello"]
+    assert read[0].spans[-2].tolist() == [12, 17]
+    assert read[1].input_ids.tolist() == tokenizer("query: hello")["input_ids"]
+
+
+def test_a_pair_loses_the_longer_text_first(tokenizer):
+    pair = ("hello " * 9, "world")
+    read = TextTokenizer(tokenizer, max_length=6)([pair])[0]
+    alone = tokenizer(*pair, truncation=True, max_length=6)
+    assert read.input_ids.tolist() == alone["input_ids"]
+    assert "world" in shown(read, pair)
+
+
+def test_a_text_that_is_cut_at_its_start_keeps_its_places(tokenizer, slow):
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.truncation_side = "left"
+    text = "hello hello world"
+    assert "world" in shown(TextTokenizer(tokenizer, max_length=4)([text])[0], text)
+    text = "cat " * 40 + "the playing"
+    left = TextTokenizer(slow(truncation_side="left"), max_length=6)([text])[0]
+    assert shown(left, text) == ["", "cat", "the", "play", "ing", ""]
+    assert left.spans[2].tolist() == [160, 163]
+
+
+def test_bytes_of_a_slow_tokenizer_share_the_span_of_their_character():
+    text = "aé😀 b"
+    read = TextTokenizer(ByT5Tokenizer())([text])[0]
+    assert shown(read, text) == ["a", *["é"] * 2, *["😀"] * 4, "", "b", ""]
+
+
+def test_an_unknown_token_at_the_seam_of_a_prompt_is_text(slow):
+    """Pitfall 28: a boundary token is kept once, whatever is known of its place."""
+    read = TextTokenizer(slow(), "query: ")(["xyz the", "xyz"])
+    assert [np.flatnonzero(text.prompt).tolist() for text in read] == [[1, 2], [1, 2]]
+
+
+def test_slow_pairs_find_each_text(slow):
+    pair = ("the cat", "cat the")
+    read = TextTokenizer(slow(), "query: ")([pair, ("", "cat")])
+    assert shown(read[0], pair) == ["", "", "", "the", "cat", "", "cat", "the", ""]
+    assert read[0].spans[6:8].tolist() == [[8, 11], [12, 15]]
+    assert read[1].spans[4].tolist() == [1, 4]
+
+
+def test_the_digest_changes_with_what_decides_tokens(tokenizer, slow):
+    one = TextTokenizer(tokenizer, "query: ")
+    assert one.digest == TextTokenizer(copy.deepcopy(tokenizer), "query: ").digest
+    one(["hello"])
+    assert TextTokenizer(tokenizer, "query: ").digest == one.digest, "calls leave no trace"
+    left = copy.deepcopy(tokenizer)
+    left.truncation_side = "left"
+    more = copy.deepcopy(tokenizer)
+    more.add_tokens(["zebra"])
+    others = [
+        TextTokenizer(tokenizer, "query:"),
+        TextTokenizer(tokenizer, "query: ", 99),
+        TextTokenizer(left, "query: "),
+        TextTokenizer(more, "query: "),
+        TextTokenizer(slow(), "query: "),
+    ]
+    digests = {one.digest, *(other.digest for other in others)}
+    assert len(digests) == 6
+    assert TextTokenizer(slow()).digest == TextTokenizer(slow()).digest
+
+
+def test_block_size_does_not_matter(tokenizer, monkeypatch):
+    texts = ["hello", "", " world\n", ("hello", " "), "query: 😀"]
+    whole = TextTokenizer(tokenizer, "query: ")(texts)
+    monkeypatch.setattr(tokens, "TEXTS_PER_CALL", 2)
+    for one, other in zip(whole, TextTokenizer(tokenizer, "query: ")(texts), strict=True):
+        for name in ("input_ids", "prompt", "special", "spans"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))

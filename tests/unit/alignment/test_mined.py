@@ -1,31 +1,38 @@
 """The repaired map, case by case."""
 
 from emo.alignment import align
-from emo.alignment.mined import pair_pieces
-from emo.alignment.pieces import Pieces
+from emo.alignment.mined import MinedPairs
+
+from .conftest import pieces, rows
 
 
 def pairs(teacher, student):
-    found = pair_pieces(teacher, student)
-    return list(zip(found.teacher_position.tolist(), found.student_position.tolist(), strict=True))
+    return [row[:2] for row in rows(MinedPairs.pair(teacher, student))]
 
 
 def test_repeated_words_pair_by_their_place_in_the_text():
     """Pitfall 46: occurrences, not types, and pairs are built together."""
-    teacher = Pieces([1, 2, 3], ["the", "cat", "the"], [3, 11, 19])
-    student = Pieces([1, 2, 3], ["the", "cat", "the"], [3, 11, 19])
-    assert pairs(teacher, student) == [(1, 1), (2, 2), (3, 3)]
+    words = pieces(["the", "cat", "the"], [3, 11, 19])
+    assert pairs(words, words) == [(1, 1), (2, 2), (3, 3)]
+    other_order = pieces(["the", "cats"], [19, 11])
+    assert rows(MinedPairs.pair(words, other_order)) == [(2, 2, 1), (3, 1, 0)]
 
 
 def test_equal_place_goes_to_the_lower_index():
     """The bytes of one character share its span."""
-    teacher = Pieces([1, 2, 3], ["é", "é", "é"], [1, 1, 1])
-    assert pairs(teacher, Pieces([1], ["é"], [1])) == [(1, 1)]
+    assert pairs(pieces(["é", "é", "é"], [1, 1, 1]), pieces(["é"], [1])) == [(1, 1)]
 
 
 def test_nothing_in_common_stays_unmapped():
-    assert pairs(Pieces([1], ["abc"], [3]), Pieces([1], ["xyz"], [3])) == []
-    assert pairs(Pieces([1], [""], [0]), Pieces([1], [""], [0])) == []
+    assert pairs(pieces(["abc"], [3]), pieces(["xyz"], [3])) == []
+    assert pairs(pieces([""], [0]), pieces([""], [0])) == []
+
+
+def test_long_texts_need_wide_numbers():
+    """Distances times gaps beyond 32 bits must not wrap around."""
+    far = 2**31 - 2
+    teacher = pieces(["ab", "abx"], [0, far])
+    assert pairs(teacher, pieces(["abx", "ab"], [0, far])) == [(1, 2), (2, 1)]
 
 
 def test_texts_of_special_tokens_only_have_no_rows(teacher, student):

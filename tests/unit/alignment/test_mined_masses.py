@@ -1,32 +1,25 @@
 """The paper's transport map, case by case."""
 
 from emo.alignment import align
-from emo.alignment.mined_masses import nearest_strings, pair_masses
+from emo.alignment.mined_masses import MinedMassPairs, nearest_strings
 from emo.alignment.shown import ShownTokens
+
+from .conftest import rows
 
 
 def shown(words, opener=None):
     return ShownTokens(words, [word == opener for word in words], opener)
 
 
-def rows(pairs):
-    return list(
-        zip(
-            pairs.teacher_position.tolist(),
-            pairs.student_position.tolist(),
-            pairs.distance.tolist(),
-            strict=True,
-        )
-    )
-
-
 def test_later_tokens_overwrite_on_all_their_targets():
-    pairs = pair_masses(shown(["<s>", "a", "b", "a"], "<s>"), shown(["[CLS]", "a", "a"], "[CLS]"))
+    pairs = MinedMassPairs.pair(
+        shown(["<s>", "a", "b", "a"], "<s>"), shown(["[CLS]", "a", "a"], "[CLS]")
+    )
     assert rows(pairs) == [(0, 0, 0), (3, 1, 0), (3, 2, 0)]
 
 
 def test_many_teacher_strings_may_share_a_target():
-    pairs = pair_masses(shown(["aab", "aac"]), shown(["aa", "zzzzz"]))
+    pairs = MinedMassPairs.pair(shown(["aab", "aac"]), shown(["aa", "zzzzz"]))
     assert rows(pairs) == [(1, 0, 1)]
 
 
@@ -40,12 +33,12 @@ def test_only_the_opener_reaches_the_opener():
 
 def test_teacher_without_opener_leaves_the_student_opener_unhit():
     """A teacher that only appends a special (Qwen3) has nothing to fix."""
-    pairs = pair_masses(shown(["a", "<|end|>"]), shown(["[CLS]", "a", "[SEP]"], "[CLS]"))
+    pairs = MinedMassPairs.pair(shown(["a", "<|end|>"]), shown(["[CLS]", "a", "[SEP]"], "[CLS]"))
     assert 0 not in pairs.student_position
 
 
 def test_ties_go_to_the_first_in_sorted_order():
-    pairs = pair_masses(shown(["bat"]), shown(["mat", "hat"]))
+    pairs = MinedMassPairs.pair(shown(["bat"]), shown(["mat", "hat"]))
     assert rows(pairs) == [(0, 1, 1)]
     assert pairs.ties == 1
 
@@ -57,5 +50,5 @@ def test_texts_of_special_tokens_only_keep_the_specials(teacher, student):
 
 
 def test_student_of_opener_only_gets_the_opener():
-    pairs = pair_masses(shown(["<s>", "a"], "<s>"), shown(["[CLS]"], "[CLS]"))
+    pairs = MinedMassPairs.pair(shown(["<s>", "a"], "<s>"), shown(["[CLS]"], "[CLS]"))
     assert rows(pairs) == [(0, 0, 0)]

@@ -2,6 +2,8 @@
 
 import unicodedata
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 
 import editdistance
 import pytest
@@ -57,6 +59,7 @@ class Token:
     middle: int
     special: bool
     unknown: bool
+    span: tuple[int, int]
 
 
 def plain_tokens(tokenizer: TextTokenizer, text: str) -> list[Token]:
@@ -75,7 +78,8 @@ def plain_tokens(tokenizer: TextTokenizer, text: str) -> list[Token]:
         unknown = token_id == tokenizer.tokenizer.unk_token_id
         middle = max(start - offset, 0) + end - offset
         covered = read[max(start, offset) : end]
-        tokens.append(Token(len(tokens), string, covered, middle, bool(special), unknown))
+        span = (max(start - offset, 0), end - offset)
+        tokens.append(Token(len(tokens), string, covered, middle, bool(special), unknown, span))
     return tokens
 
 
@@ -120,6 +124,66 @@ def oracle_mined(text: str, teacher: TextTokenizer, student: TextTokenizer) -> l
     return rows
 
 
+def oracle_dp(text: str, teacher: TextTokenizer, student: TextTokenizer) -> list[tuple]:
+    left = [token for token in plain_tokens(teacher, text) if not token.special]
+    right = [token for token in plain_tokens(student, text) if not token.special]
+    left_pieces = [teacher_piece(token) for token in left]
+    right_pieces = [student_piece(token) for token in right]
+    left_over = 1 << 15
+
+    @cache
+    def best(i: int, j: int) -> tuple[int, int]:
+        """Least (cost, gaps) of the first i and j tokens."""
+        return min((cost for cost, _ in choices(i, j)), default=((i + j) * left_over, 0))
+
+    @cache
+    def choices(i: int, j: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        if not (i and j):
+            return []
+        over = []
+        for a, b in ((i - 1, j), (i, j - 1)):
+            cost, gaps = best(a, b)
+            over.append(((cost + left_over, gaps), (a, b)))
+        t, s = left_pieces[i - 1], right_pieces[j - 1]
+        distance, longer = editdistance.eval(t, s), max(len(t), len(s))
+        if distance < longer:
+            cost, gaps = best(i - 1, j - 1)
+            gap = abs(left[i - 1].middle - right[j - 1].middle)
+            cost += (distance << 16) // longer
+            over.append(((cost, gaps + gap), (i - 1, j - 1)))
+        return over
+
+    rows, i, j = [], len(left), len(right)
+    while i and j:
+        a, b = next(where for cost, where in choices(i, j) if cost == best(i, j))
+        if (a, b) == (i - 1, j - 1):
+            distance = editdistance.eval(left_pieces[a], right_pieces[b])
+            rows.append((left[a].position, right[b].position, distance))
+        i, j = a, b
+    return rows[::-1]
+
+
+def oracle_span(text: str, teacher: TextTokenizer, student: TextTokenizer) -> list[tuple]:
+    left = [token for token in plain_tokens(teacher, text) if not token.special]
+    right = [token for token in plain_tokens(student, text) if not token.special]
+
+    def share(t: Token, s: Token) -> Fraction:
+        both = set(range(*t.span)) & set(range(*s.span))
+        either = set(range(*t.span)) | set(range(*s.span))
+        return Fraction(len(both), len(either)) if both else Fraction(0)
+
+    def order(t: Token, s: Token) -> tuple:
+        return (-share(t, s), abs(t.middle - s.middle))
+
+    rows = []
+    for t in left:
+        s = min(right, key=lambda s: (*order(t, s), s.position), default=None)
+        if s and share(t, s) and min(left, key=lambda u: (*order(u, s), u.position)) is t:
+            distance = editdistance.eval(teacher_piece(t), student_piece(s))
+            rows.append((t.position, s.position, distance))
+    return rows
+
+
 def nearest(string: str, candidates: set[str]) -> str:
     if string in candidates:
         return string
@@ -153,7 +217,13 @@ def oracle_masses(text: str, teacher: TextTokenizer, student: TextTokenizer) -> 
     return sorted((t, s, distance) for s, (t, distance) in masses.items())
 
 
-ORACLES = {"mined": oracle_mined, "mined-types": oracle_types, "mined-masses": oracle_masses}
+ORACLES = {
+    "mined": oracle_mined,
+    "mined-dp": oracle_dp,
+    "span": oracle_span,
+    "mined-types": oracle_types,
+    "mined-masses": oracle_masses,
+}
 
 
 @pytest.mark.parametrize("method", ORACLES)

@@ -1,6 +1,6 @@
 """The paper's rewritten texts."""
 
-from emo.alignment import content_text, paper_text
+from emo.alignment import content_text, paper_text, paper_texts
 from emo.tokens import TextTokenizer
 
 
@@ -20,3 +20,10 @@ def test_content_text_of_stop_words_only_is_empty():
 
 def test_content_text_keeps_words_with_a_full_stop():
     assert content_text("Stop. now running 2x") == "Stop. running x"
+
+
+def test_a_pair_becomes_one_text(student):
+    """The authors decode the joint sequence; what follows is a single text."""
+    rewritten = paper_texts([("The cat!", "hello, world"), "the"], student)
+    assert [text.split() for text in rewritten] == [["the", "cat", "hello", "world"], ["the"]]
+    assert rewritten[0] == paper_text(("The cat!", "hello, world"), student)

@@ -8,8 +8,8 @@ from emo.errors import ConfigError, DataError
 COLUMNS = ["text", "teacher_position", "student_position", "distance"]
 
 
-def align(tiny, texts, out, teacher=None, method="mined"):
-    align_texts(texts, str(teacher or tiny.teacher), str(tiny.student), method, out)
+def align(tiny, texts, out, teacher=None, method="mined", form=None):
+    align_texts(texts, str(teacher or tiny.teacher), str(tiny.student), method, out, form)
     return pd.read_parquet(out)
 
 
@@ -74,3 +74,37 @@ def test_what_cannot_be_read_is_refused_by_name(tiny, lines, tmp_path):
     with pytest.raises(DataError, match=r"latin\.txt: not a readable UTF-8 text file"):
         align(tiny, tmp_path / "latin.txt", tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "form", "expected"),
+    [
+        ("mined", None, "original"),
+        ("span", None, "original"),
+        ("mined-types", None, "normalised"),
+        ("mined-types", "original", "original"),
+        ("mined-dp", "normalised", "normalised"),
+    ],
+)
+def test_the_form_of_the_texts_may_be_chosen(tiny, lines, tmp_path, method, form, expected):
+    out = tmp_path / "out.parquet"
+    align(tiny, lines, out, method=method, form=form)
+    assert (read_alignment(out).origin.method, read_alignment(out).origin.form) == (
+        method,
+        expected,
+    )
+
+
+def test_normalised_texts_lose_their_signs(tiny, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("The OLD man, sings!\nthe old man sings\n", encoding="utf-8")
+    table = align(tiny, path, tmp_path / "out.parquet", form="normalised")
+    first, second = (table[table["text"] == row].drop(columns="text") for row in (0, 1))
+    assert first.to_numpy().tolist() == second.to_numpy().tolist()
+
+
+def test_it_ends_with_a_line_of_statistics(tiny, lines, tmp_path, caplog):
+    with caplog.at_level("INFO"):
+        align(tiny, lines, tmp_path / "out.parquet", method="span")
+    assert "1 texts without; coverage" in caplog.records[-1].getMessage()
+    assert caplog.records[-1].getMessage().endswith("by span on the original text")
