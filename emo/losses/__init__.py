@@ -3,7 +3,7 @@
 from emo.losses.attention import MINIMUM_ROWS, CkaLoss, Estimator, Reduction, attention_loss
 from emo.losses.cka import cka, pooled_cka
 from emo.losses.contrastive import info_nce
-from emo.losses.cost import attention_cost, cosine_cost, euclidean_cost
+from emo.losses.cost import attention_cost, centred_states, cosine_cost, euclidean_cost
 from emo.losses.importance import (
     paper_student_masses,
     paper_teacher_masses,
@@ -25,6 +25,7 @@ __all__ = [
     "TransportLoss",
     "attention_cost",
     "attention_loss",
+    "centred_states",
     "cka",
     "class_loss",
     "cosine_cost",

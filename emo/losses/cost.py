@@ -1,9 +1,9 @@
 """Costs of moving mass from a student token to a teacher token.
 
 Shapes: B batch, S and R student and teacher length, D width of the space both states lie in. A
-projection, on whichever side, comes before the cost. All three take (student, teacher,
-student_mask, teacher_mask) first and give 0 where either token is masked; states under the mask are
-never read, so NaN in padding neither shows nor reaches a gradient.
+projection, on whichever side, and centring come before the cost. All three costs take (student,
+teacher, student_mask, teacher_mask) and give 0 where either token is masked; states under the mask
+are never read, so NaN in padding neither shows nor reaches a gradient.
 """
 
 from math import sqrt
@@ -17,50 +17,71 @@ from emo.losses.shapes import require_masks, require_shapes
 
 
 @in_full_precision
+def centred_states(states: Tensor, mask: Tensor, centre: Tensor | None) -> Tensor:
+    """Take the centre off token states.
+
+    Teacher spaces are anisotropic: without centring all tokens are close to each other and a
+    plan has nothing to choose from.
+
+    Args:
+        states: (B, L, D).
+        mask: (B, L) bool, tokens of which a mean is taken.
+        centre: (D,), the same for every batch, such as a corpus mean; or None for the mean over
+            the batch, which makes the cost of a text depend on its batch. The gradient runs
+            through either.
+
+    Returns:
+        (B, L, D) states; 0 where the mask is False.
+
+    Raises:
+        ValueError: Shapes disagree or the mask is not boolean.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 7.0], [9.0, 9.0]]])
+        >>> centred_states(states, torch.tensor([[True, True, False]]), None).tolist()
+        [[[-1.0, -1.0], [1.0, 1.0], [0.0, 0.0]]]
+    """
+    require_shapes(states=(states, "B L D"), mask=(mask, "B L"))
+    require_masks(mask=mask)
+    hidden = ~mask[:, :, None]
+    states = states.masked_fill(hidden, 0.0)
+    if centre is None:
+        centre = states.sum(dim=(0, 1)) / mask.sum().clamp(min=1)
+    require_shapes(states=(states, "B L D"), centre=(centre, "D"))
+    return (states - centre).masked_fill(hidden, 0.0)
+
+
+@in_full_precision
 def cosine_cost(
     student: Tensor,
     teacher: Tensor,
     student_mask: Tensor,
     teacher_mask: Tensor,
-    centre: bool = True,
-    student_centre: Tensor | None = None,
-    teacher_centre: Tensor | None = None,
 ) -> Tensor:
     """Compute one minus the cosine between student and teacher token states (repaired form).
 
     Formula:
-        C_ij = 1 - cos(h_i - h̄, t_j - t̄), without h̄ and t̄ when `centre` is False
-
-    Teacher spaces are anisotropic: without centring all tokens are close to each other and the
-    plan has nothing to choose from. A centre that is not given is the mean over the valid tokens
-    of the batch, and then the cost of a text depends on its batch; pass the corpus mean for a
-    teacher, which does not move. The student does move, so its batch mean is the usual choice; the
-    gradient runs through it.
+        C_ij = 1 - cos(h_i, t_j)
 
     Args:
-        student: (B, S, D) states, already in the teacher's space.
-        teacher: (B, R, D) states.
+        student: (B, S, D) states.
+        teacher: (B, R, D) states, in the same space.
         student_mask: (B, S) bool.
         teacher_mask: (B, R) bool.
-        centre: Subtract centres.
-        student_centre: (D,) or None for the batch mean.
-        teacher_centre: (D,) or None for the batch mean.
 
     Returns:
         (B, S, R) cost in [0, 2], zero where either token is masked.
 
     Raises:
-        ValueError: Shapes disagree, a mask is not boolean, or a centre comes with centre=False.
+        ValueError: Shapes disagree or a mask is not boolean.
 
     Example:
         >>> student = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
         >>> valid = torch.tensor([[True, True]])
-        >>> cosine_cost(student, student, valid, valid, centre=False).tolist()
+        >>> cosine_cost(student, student, valid, valid).tolist()
         [[[0.0, 1.0], [1.0, 0.0]]]
     """
-    student, teacher = _centred_states(
-        student, teacher, student_mask, teacher_mask, centre, student_centre, teacher_centre
-    )
+    student, teacher = _valid_states(student, teacher, student_mask, teacher_mask)
     cost = 1.0 - unit_vectors(student) @ unit_vectors(teacher).mT
     return _zero_padding(cost, student_mask, teacher_mask)
 
@@ -71,43 +92,35 @@ def euclidean_cost(
     teacher: Tensor,
     student_mask: Tensor,
     teacher_mask: Tensor,
-    centre: bool = True,
-    student_centre: Tensor | None = None,
-    teacher_centre: Tensor | None = None,
 ) -> Tensor:
     """Compute the Euclidean distance between student and teacher token states.
 
-    Formula (the third cost that the authors coded, there without centres; method-evidence 1.4):
-        C_ij = ‖(h_i - h̄) - (t_j - t̄)‖, without h̄ and t̄ when `centre` is False
+    Formula (the third cost that the authors coded; method-evidence 1.4):
+        C_ij = ‖h_i - t_j‖
 
     It has the scale of the states, so the smoothing of a solver must follow that scale. The
     gradient at distance 0 is 0, where the derivative of a root is infinite. Differences are taken
     before they are squared: ‖h‖² + ‖t‖² - 2 <h, t> loses distances that are small beside the norms.
 
     Args:
-        student: (B, S, D) states, already in the teacher's space.
-        teacher: (B, R, D) states.
+        student: (B, S, D) states.
+        teacher: (B, R, D) states, in the same space.
         student_mask: (B, S) bool.
         teacher_mask: (B, R) bool.
-        centre: Subtract centres, as in `cosine_cost`.
-        student_centre: (D,) or None for the batch mean.
-        teacher_centre: (D,) or None for the batch mean.
 
     Returns:
         (B, S, R) cost >= 0, zero where either token is masked.
 
     Raises:
-        ValueError: Shapes disagree, a mask is not boolean, or a centre comes with centre=False.
+        ValueError: Shapes disagree or a mask is not boolean.
 
     Example:
         >>> student = torch.tensor([[[3.0, 4.0], [0.0, 0.0]]])
         >>> valid = torch.tensor([[True, True]])
-        >>> euclidean_cost(student, student, valid, valid, centre=False).tolist()
+        >>> euclidean_cost(student, student, valid, valid).tolist()
         [[[0.0, 5.0], [5.0, 0.0]]]
     """
-    student, teacher = _centred_states(
-        student, teacher, student_mask, teacher_mask, centre, student_centre, teacher_centre
-    )
+    student, teacher = _valid_states(student, teacher, student_mask, teacher_mask)
     cost = torch.cdist(student, teacher, compute_mode="donot_use_mm_for_euclid_dist")
     return _zero_padding(cost, student_mask, teacher_mask)
 
@@ -162,31 +175,6 @@ def _valid_states(
         student.masked_fill(~student_mask[:, :, None], 0.0),
         teacher.masked_fill(~teacher_mask[:, :, None], 0.0),
     )
-
-
-def _centred_states(
-    student: Tensor,
-    teacher: Tensor,
-    student_mask: Tensor,
-    teacher_mask: Tensor,
-    centre: bool,
-    student_centre: Tensor | None,
-    teacher_centre: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    student, teacher = _valid_states(student, teacher, student_mask, teacher_mask)
-    if centre:
-        student = student - _centre_of(student, student_mask, student_centre, "student_centre")
-        teacher = teacher - _centre_of(teacher, teacher_mask, teacher_centre, "teacher_centre")
-    elif student_centre is not None or teacher_centre is not None:
-        raise ValueError("student_centre and teacher_centre need centre=True, got centre=False")
-    return student, teacher
-
-
-def _centre_of(states: Tensor, mask: Tensor, centre: Tensor | None, name: str) -> Tensor:
-    if centre is None:
-        return states.sum(dim=(0, 1)) / mask.sum().clamp(min=1)
-    require_shapes(states=(states, "B L D"), **{name: (centre, "D")})
-    return centre
 
 
 def _zero_padding(cost: Tensor, student_mask: Tensor, teacher_mask: Tensor) -> Tensor:

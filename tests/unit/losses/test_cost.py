@@ -5,7 +5,7 @@ import torch
 from scipy.spatial.distance import cdist
 from torch.autograd import gradcheck
 
-from emo.losses import attention_cost, cosine_cost, euclidean_cost
+from emo.losses import attention_cost, centred_states, cosine_cost, euclidean_cost
 
 
 def states(*shape, seed=0):
@@ -22,11 +22,15 @@ def batch():
 
 def costs(student, teacher, student_mask, teacher_mask):
     return (
-        cosine_cost(student, teacher, student_mask, teacher_mask, centre=False),
-        cosine_cost(student, teacher, student_mask, teacher_mask, centre=True),
+        cosine_cost(student, teacher, student_mask, teacher_mask),
         attention_cost(student, teacher, student_mask, teacher_mask),
-        euclidean_cost(student, teacher, student_mask, teacher_mask, centre=False),
-        euclidean_cost(student, teacher, student_mask, teacher_mask, centre=True),
+        euclidean_cost(student, teacher, student_mask, teacher_mask),
+        cosine_cost(
+            centred_states(student, student_mask, None),
+            centred_states(teacher, teacher_mask, None),
+            student_mask,
+            teacher_mask,
+        ),
     )
 
 
@@ -35,28 +39,34 @@ def costs(student, teacher, student_mask, teacher_mask):
 )
 def test_equals_scipy(batch, function, metric):
     student, teacher, student_mask, teacher_mask = batch
-    cost = function(*batch, centre=False)
-    assert cost[0, :4, :3].numpy() == pytest.approx(cdist(student[0], teacher[0, :3], metric))
     cost = function(*batch)
-    student = student - student[student_mask].mean(dim=0)
-    teacher = teacher - teacher[teacher_mask].mean(dim=0)
+    assert cost[0, :4, :3].numpy() == pytest.approx(cdist(student[0], teacher[0, :3], metric))
     assert cost[1, :2].numpy() == pytest.approx(cdist(student[1, :2], teacher[1], metric))
 
 
-@pytest.mark.parametrize("function", [cosine_cost, euclidean_cost])
-def test_given_centres_take_the_batch_out_of_the_cost(batch, function):
-    centres = {"student_centre": states(6, seed=3), "teacher_centre": states(6, seed=4)}
-    together = function(*batch, **centres)
-    for text in (0, 1):
-        alone = function(*(tensor[text : text + 1] for tensor in batch), **centres)
-        torch.testing.assert_close(together[text : text + 1], alone)
+def test_a_centre_is_the_mean_of_the_batchs_valid_states_or_the_given_one(batch):
+    student, _, student_mask, _ = batch
+    centred = centred_states(student, student_mask, None)
+    expected = student - student[student_mask].mean(dim=0)
+    torch.testing.assert_close(centred[student_mask], expected[student_mask])
+    given = states(6, seed=3)
+    centred = centred_states(student, student_mask, given)
+    torch.testing.assert_close(centred[student_mask], (student - given)[student_mask])
+    assert centred[~student_mask].eq(0).all()
+
+
+def test_a_given_centre_takes_the_batch_out_of_a_text(batch):
+    student, _, student_mask, _ = batch
+    together = centred_states(student, student_mask, states(6, seed=3))
+    alone = centred_states(student[1:], student_mask[1:], states(6, seed=3))
+    torch.testing.assert_close(together[1:], alone)
 
 
 def test_euclidean_between_equal_states_is_zero_with_a_finite_gradient():
     # long vectors in float32: a distance from the norms would be 0.02 here
     student = 10 * states(1, 3, 768).float()
     teacher, valid = student.clone(), torch.ones(1, 3, dtype=torch.bool)
-    cost = euclidean_cost(student.requires_grad_(), teacher, valid, valid, centre=False)
+    cost = euclidean_cost(student.requires_grad_(), teacher, valid, valid)
     assert cost.diagonal(dim1=1, dim2=2).eq(0).all()
     (gradient,) = torch.autograd.grad(cost.diagonal(dim1=1, dim2=2).sum(), student)
     assert gradient.eq(0).all()
@@ -99,7 +109,7 @@ def test_zero_states_and_empty_texts_are_finite():
             assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize("form", range(5))
+@pytest.mark.parametrize("form", range(4))
 def test_gradients(batch, form):
     student, teacher, student_mask, teacher_mask = batch
     inputs = (student.requires_grad_(), teacher.requires_grad_())
@@ -131,7 +141,5 @@ def test_wrong_inputs_are_named(batch):
         attention_cost(student, teacher[..., :4], student_mask, teacher_mask)
     with pytest.raises(ValueError, match=r"teacher_mask has shape \(2, 4\)"):
         attention_cost(student, teacher, student_mask, student_mask)
-    with pytest.raises(ValueError, match=r"student_centre has shape \(5,\), expected \(D=6\)"):
-        cosine_cost(*batch, student_centre=torch.zeros(5))
-    with pytest.raises(ValueError, match="need centre=True, got centre=False"):
-        cosine_cost(*batch, centre=False, teacher_centre=torch.zeros(6))
+    with pytest.raises(ValueError, match=r"centre has shape \(5,\), expected \(D=6\)"):
+        centred_states(student, student_mask, torch.zeros(5))

@@ -218,7 +218,7 @@ def test_convergence_is_told_text_by_text():
 def test_identical_states_never_cost_less_than_nothing():
     generator = torch.Generator().manual_seed(0)
     states, valid = torch.randn(4, 9, 64, generator=generator), torch.ones(4, 9, dtype=torch.bool)
-    cost = cosine_cost(states, states, valid, valid, centre=False)  # -1e-7 on the diagonal
+    cost = cosine_cost(states, states, valid, valid)  # -1e-7 on the diagonal
     mass = torch.full((4, 9), 1 / 9)
     loss = transport_loss(cost, mass, mass, epsilon=0.01).loss
     assert loss.min() >= -1e-6
