@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from emo.config import AlignmentMethod, Family, TextForm
+from emo.config_methods import AlignmentMethod, Family, TextForm
 from emo.errors import ConfigError, EmoError
 from emo.outputs import exclusive
 from emo.progress import configure_logging
@@ -171,7 +171,7 @@ def teach(
 @stage
 def teach_rows(
     texts: Annotated[Path, typer.Argument(help="A text set.")],
-    request: Annotated[str, typer.Option(help="What is asked for, such as emo-k1-m8.")],
+    request: Annotated[str, typer.Option(help="Such as original.mined.text.m8.paired.k1.")],
     teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
     student: Annotated[Path, typer.Option(help="Prepared student folder.")],
     store: Annotated[Path, typer.Option(help="The teacher's signals for the text set.")],
@@ -182,10 +182,10 @@ def teach_rows(
 ) -> None:
     """Add the attention rows that a student's method asks for."""
     from emo.attention_rows import store_rows
-    from emo.requests import request_from_name
+    from emo.requests import RowRequest
 
     store_rows(
-        request_from_name(request),
+        RowRequest.from_name(request),
         teacher=teacher,
         student=student,
         texts=texts,
@@ -211,7 +211,7 @@ def distil(
     log: Log = None,
 ) -> None:
     """Train a student, or go on where an interrupted training stopped."""
-    from emo.distil import DistilInputs, DistilSettings
+    from emo.assembly import DistilInputs, DistilSettings
     from emo.distil import distil as run
     from emo.run_tags import RunKey
 
@@ -252,9 +252,9 @@ def speed(
 ) -> None:
     """Measure how many texts a second a model embeds here."""
     from emo.speed import measure_speed
-    from emo.texts import load_texts
+    from emo.texts import joined, load_texts
 
-    measure_speed(model, [text for path in texts for text in load_texts(path)["text"]], out)
+    measure_speed(model, [joined(text) for path in texts for text in load_texts(path).texts], out)
 
 
 @app.command()

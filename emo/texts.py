@@ -1,4 +1,4 @@
-"""Gather the unlabelled texts that students are trained on from the train texts of tasks."""
+"""Text sets: the unlabelled texts that students are trained on, from the train texts of tasks."""
 
 import hashlib
 import logging
@@ -14,6 +14,9 @@ from emo.outputs import atomic_file, write_json
 from emo.tasks import TEXT_COLUMNS, load_split
 
 logger = logging.getLogger(__name__)
+
+Text = str | tuple[str, str]
+"""A text, or two that a model reads as one sequence."""
 
 _TEXTS = {column for columns in TEXT_COLUMNS.values() for column in columns}
 
@@ -35,9 +38,36 @@ class TextsReport:
     texts: int
 
 
-def text_key(text: str) -> str:
-    """Return the key that stores know a text by: the hex SHA-256 of its UTF-8 bytes."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+@dataclass(frozen=True, slots=True)
+class TextSet:
+    """The texts of a set, or its sentence pairs, with the keys that stores know them by.
+
+    Attributes:
+        texts: One a row.
+        keys: Their keys, see :func:`text_key`.
+    """
+
+    texts: list[Text]
+    keys: list[str]
+
+
+def text_key(text: Text) -> str:
+    """Return the key that stores know a text by: the hex SHA-256 of its UTF-8 bytes.
+
+    The key of a pair is the digest of the two keys, so that no single text has it.
+    """
+    read = text if isinstance(text, str) else "".join(text_key(part) for part in text)
+    return hashlib.sha256(read.encode("utf-8")).hexdigest()
+
+
+def joined(text: Text) -> str:
+    r"""Return a text as one string: a pair on a line each.
+
+    Example:
+        >>> joined(("first", "second"))
+        'first\nsecond'
+    """
+    return text if isinstance(text, str) else "\n".join(text)
 
 
 def build_texts(
@@ -81,15 +111,22 @@ def build_texts(
     return report
 
 
-def load_texts(path: Path) -> pd.DataFrame:
-    """Load a text set: columns ``text`` and ``key``, one row a text.
+def load_texts(path: Path) -> TextSet:
+    """Load a text set: columns ``text`` and ``key``, and ``second`` where it holds pairs.
 
     Raises:
-        DataError: The file is missing.
+        DataError: The file is missing or lacks a column.
     """
     if not path.is_file():
         raise DataError(f"{path} is missing; build the text set first")
-    return pd.read_parquet(path)
+    table = pd.read_parquet(path)
+    for column in ("text", "key"):
+        if column not in table:
+            raise DataError(f"{path}: no column `{column}`; build the text set again")
+    texts: list[Text] = list(table["text"])
+    if "second" in table:
+        texts = list(zip(table["text"], table["second"], strict=True))
+    return TextSet(texts, list(table["key"]))
 
 
 def _task_texts(folder: Path) -> list[str]:

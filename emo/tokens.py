@@ -24,11 +24,9 @@ from emo.errors import ConfigError
 from emo.raw_tokens import BlockText, RawTokens, encode_fast
 from emo.slow_tokens import encode_slow
 from emo.surfaces import SurfaceReader
+from emo.texts import Text, joined
 
 logger = logging.getLogger(__name__)
-
-Text = str | tuple[str, str]
-"""A text, or two that a model reads as one sequence."""
 
 # Bounds the memory of the tokenizer's own objects; results do not depend on it.
 TEXTS_PER_CALL = 1024
@@ -59,16 +57,6 @@ class TokenizedText:
     def places(self) -> NDArray[np.int64]:
         """Where the token of each position stands in ``input_ids``: all but the prompt's."""
         return np.flatnonzero(~self.prompt).astype(np.int64)
-
-
-def joined(text: Text) -> str:
-    r"""Return the string that spans count in: the text, or both of a pair on a line each.
-
-    Example:
-        >>> joined(("first", "second"))
-        'first\nsecond'
-    """
-    return text if isinstance(text, str) else "\n".join(text)
 
 
 class TextTokenizer:

@@ -4,7 +4,6 @@ Models are random and wide in their weights, so that attention is far from unifo
 different texts differ.
 """
 
-import hashlib
 import string
 import unicodedata
 
@@ -14,6 +13,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
+from emo.texts import text_key
+
+EMO_ROWS = "original.mined.text.m8.paired.k1"
+PAPER_ROWS = "normalised.mined-types.content.third.apart.k2"
 TEACHER_PROMPT = "query: "
 STUDENT_PROMPT = "text: "
 TEACHER_LENGTH = 40
@@ -66,7 +69,9 @@ def teacher_tokenizer():
     backend.pre_tokenizer = pre_tokenizers.Metaspace()
     backend.decoder = decoders.Metaspace()
     backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
@@ -96,7 +101,9 @@ def wordpiece_tokenizer(words, **options):
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
     backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
@@ -137,7 +144,10 @@ def write_student(folder, layers=2):
 
 
 def write_texts(texts, path):
-    """Write a text set."""
-    keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-    pd.DataFrame({"text": texts, "key": keys}, dtype="str").to_parquet(path, index=False)
+    """Write a text set, of texts or of pairs."""
+    columns = {"text": texts}
+    if isinstance(texts[0], tuple):
+        columns = dict(zip(("text", "second"), map(list, zip(*texts, strict=True)), strict=True))
+    table = pd.DataFrame(columns | {"key": [text_key(text) for text in texts]}, dtype="str")
+    table.to_parquet(path, index=False)
     return path

@@ -1,8 +1,8 @@
 """Which teacher token belongs to which student token, once per text set."""
 
 from emo.alignment.methods import align, align_tokens, pair_finder
-from emo.alignment.origin import AlignmentOrigin
-from emo.alignment.paper import content_text, paper_text, paper_texts
+from emo.alignment.origin import AlignmentOrigin, require_origin
+from emo.alignment.paper import content_text, paper_texts
 from emo.alignment.table import (
     Alignment,
     AlignmentStatistics,
@@ -18,8 +18,8 @@ __all__ = [
     "align_tokens",
     "content_text",
     "pair_finder",
-    "paper_text",
     "paper_texts",
     "read_alignment",
+    "require_origin",
     "write_alignment",
 ]

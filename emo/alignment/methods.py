@@ -13,9 +13,10 @@ from emo.alignment.pairs import PairFinder, TextPairs, chain_pairs
 from emo.alignment.paper import paper_texts
 from emo.alignment.span import SpanPairs
 from emo.alignment.table import Alignment, tabulate
-from emo.config import AlignmentMethod, TextForm
+from emo.config_methods import AlignmentMethod, TextForm
 from emo.errors import ConfigError
-from emo.tokens import Text, TextTokenizer, TokenizedText, joined
+from emo.texts import Text, joined
+from emo.tokens import TextTokenizer, TokenizedText
 
 METHODS: Mapping[str, type[PairFinder]] = MappingProxyType(
     {
@@ -47,7 +48,7 @@ def align(
             distance), "mined-dp" (the same in order, of least summed cost), "span" (by overlap of
             their places), "mined-types" (paper's relation map: token types, one-to-one) or
             "mined-masses" (paper's transport map: many-to-one, special tokens included).
-        form: "original", or "normalised" to align `emo.alignment.paper_text` of each text.
+        form: "original", or "normalised" to align `emo.alignment.paper_texts`.
 
     Returns:
         All pairs in long form, by text and teacher position, with statistics.

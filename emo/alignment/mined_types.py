@@ -16,7 +16,7 @@ class MinedTypePairs(ShownPairs):
     """Maps token types, one-to-one: exact match, else least edit distance, mutual only.
 
     Each kept pair of types is one row with the first position of each. The paper aligns not the
-    original text but `emo.alignment.paper_text` of it.
+    original text but `emo.alignment.paper_texts` of it.
     """
 
     @staticmethod

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from emo.tokens import Text, TextTokenizer
+from emo.texts import Text
+from emo.tokens import TextTokenizer
 
 PUNCTUATION = re.compile(r"[^\w\s]")
 DIGITS = re.compile(r"\d")
@@ -23,11 +24,6 @@ def paper_texts(texts: Sequence[Text], student_tokenizer: TextTokenizer) -> list
     decode = student_tokenizer.tokenizer.decode
     decoded = (decode(input_ids, skip_special_tokens=True) for input_ids in read)
     return [PUNCTUATION.sub("", str(text).lower()) for text in decoded]
-
-
-def paper_text(text: Text, student_tokenizer: TextTokenizer) -> str:
-    """Rewrite one text, see :func:`paper_texts`."""
-    return paper_texts([text], student_tokenizer)[0]
 
 
 def content_text(text: str) -> str:

@@ -8,10 +8,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from emo.alignment.methods import align
 from emo.alignment.table import write_alignment
-from emo.config import AlignmentMethod, TextForm
+from emo.config_methods import AlignmentMethod, TextForm
 from emo.encoder import load_encoder
 from emo.errors import ConfigError, DataError
-from emo.texts import load_texts
+from emo.texts import Text, load_texts
 from emo.tokens import TextTokenizer
 
 logger = logging.getLogger(__name__)
@@ -67,9 +67,9 @@ def load_tokenizer(name: str) -> TextTokenizer:
     return TextTokenizer(tokenizer)
 
 
-def _read_texts(path: Path) -> list[str]:
+def _read_texts(path: Path) -> list[Text]:
     if path.suffix == ".parquet":
-        return list(load_texts(path)["text"])
+        return load_texts(path).texts
     try:
         with path.open(encoding="utf-8") as lines:  # str.splitlines would also split at U+2028
             return [line.removesuffix("\n") for line in lines]

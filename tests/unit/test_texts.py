@@ -6,6 +6,8 @@ import pytest
 from emo.errors import DataError
 from emo.texts import build_texts, load_texts, text_key
 
+from ..tiny_models import write_texts
+
 
 @pytest.fixture
 def task(tmp_path):
@@ -33,8 +35,8 @@ def test_texts_are_united_in_order_without_repeats_and_test_texts(task, tmp_path
     out = tmp_path / "texts" / "all.parquet"
     report = build_texts([sts, trec], [trec, sts], out)
     texts = load_texts(out)
-    assert list(texts["text"]) == ["b", "a", "!", "c"]
-    assert list(texts["key"]) == [text_key(text) for text in texts["text"]]
+    assert texts.texts == ["b", "a", "!", "c"]
+    assert texts.keys == [text_key(text) for text in texts.texts]
     assert (report.duplicates, report.leaked, report.texts) == (1, 3, 4)
     written = json.loads((tmp_path / "texts" / "all.json").read_text("utf-8"))
     assert written["tasks"] == report.tasks == {"sts": 5, "trec": 3}
@@ -63,3 +65,22 @@ def test_the_key_of_a_text_is_the_digest_of_its_utf8():
     known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert text_key("abc") == known  # the standard's own example
     assert text_key("\u00fc") != text_key("u\u0308")
+
+
+def test_a_set_of_pairs_is_read_as_pairs(tmp_path):
+    pairs = [("a", "b"), ("a", "c")]
+    texts = load_texts(write_texts(pairs, tmp_path / "t.parquet"))
+    assert texts.texts == pairs
+    assert texts.keys == [text_key(pair) for pair in pairs]
+
+
+def test_no_two_texts_or_pairs_share_a_key():
+    """A pair must not be found under one of its texts, nor under another cut of the same words."""
+    texts = [("a", "b"), ("b", "a"), "a", "b", "ab", "a\nb", ("a\nb", ""), ("a", "\nb"), ("", "ab")]
+    assert len({text_key(text) for text in texts}) == len(texts)
+
+
+def test_a_file_that_is_no_text_set_names_the_column(tmp_path):
+    pd.DataFrame({"text": ["a"]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"t\.parquet: no column `key`; build the text set again"):
+        load_texts(tmp_path / "t.parquet")

@@ -10,7 +10,8 @@ from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegac
 
 from emo import tokens
 from emo.errors import ConfigError
-from emo.tokens import TextTokenizer, joined
+from emo.texts import joined
+from emo.tokens import TextTokenizer
 
 WORDS = ["▁", "▁he", "▁hello", "llo", "▁query:", "▁world", "y:w", *"abcdefghijklmnopqrstuvwxyz:"]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from emo.alignment import align
-from emo.tokens import TextTokenizer, joined
+from emo.texts import joined
+from emo.tokens import TextTokenizer
 
 OCCURRENCES = ["mined", "mined-dp", "span"]
 

@@ -32,7 +32,7 @@ def test_a_text_set_gives_the_same_as_its_lines(tiny, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(tiny.texts_read), encoding="utf-8")
     table = align(tiny, path, tmp_path / "out.parquet")
-    pd.testing.assert_frame_equal(table, pd.read_parquet(tiny.alignment("mined")))
+    pd.testing.assert_frame_equal(table, pd.read_parquet(tiny.alignment("mined.original")))
 
 
 def test_positions_leave_the_prompts_out(tiny, lines, tmp_path):
