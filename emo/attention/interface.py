@@ -4,6 +4,7 @@ Registered under a name of ours, so that a model changed by nothing but this nam
 kernels, masks and dropout of transformers' ``sdpa``.
 """
 
+import logging
 from typing import Any
 
 from torch import Tensor, nn
@@ -15,6 +16,8 @@ from emo.attention import mpnet
 from emo.attention.recorder import Recorder, active_recorder
 from emo.attention.scores import Scores
 from emo.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 NAME = "emo"
 """Name of the attention implementation; a saved model does not keep it."""
@@ -45,6 +48,11 @@ def listen(model: PreTrainedModel) -> None:
     # Another implementation may read masks of another form, so only `sdpa` is replaced.
     if model.config._attn_implementation == "sdpa" and model._can_set_attn_implementation():
         model.set_attn_implementation(NAME)
+        if not any(getattr(module, "layer_idx", None) is not None for module in model.modules()):
+            logger.info(
+                "%s numbers none of its attention layers; they are told by the order they run in",
+                type(model).__name__,
+            )
 
 
 def attend(

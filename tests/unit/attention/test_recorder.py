@@ -159,3 +159,15 @@ def test_mpnet_says_once_that_it_has_a_path_of_its_own(caplog):
     torch.testing.assert_close(
         again(input_ids, mask, ask(mask)).rows, first(input_ids, mask, ask(mask)).rows
     )
+
+
+def test_a_model_that_numbers_no_layer_says_how_they_are_told(caplog):
+    """DistilBERT gives no layer index, BERT does."""
+    with caplog.at_level("INFO", logger="emo"):
+        encoder_of(transformer("bert", None))
+        assert not caplog.records
+        encoder_of(transformer("distilbert", None))
+    assert [record.message for record in caplog.records] == [
+        "DistilBertModel numbers none of its attention layers; they are told by the order they "
+        "run in"
+    ]
