@@ -36,12 +36,13 @@ class RowSignals:
     Attributes:
         store: The rows store.
         layers: Layers stored for each row.
-        inputs: Student tokens of the texts whose rows were taken.
+        inputs: Student tokens of the texts whose rows were taken, where these are not the texts of
+            the set themselves.
     """
 
     store: Store
     layers: int
-    inputs: Sequence[TokenizedText]
+    inputs: Sequence[TokenizedText] | None = None
 
 
 class TrainingTexts(torch.utils.data.Dataset[int]):
@@ -141,22 +142,24 @@ class Collator:
 
     def _row_tensors(self, batch: Sequence[int], rows: RowSignals) -> dict[str, Tensor]:
         offsets, value_offsets = rows.store["offsets"], rows.store["value_offsets"]
+        inputs = self._tokenized if rows.inputs is None else rows.inputs
         positions, values = [], []
         for index in batch:
             row = self._row_rows[index]
             selected = rows.store["student_position"][offsets[row] : offsets[row + 1]]
             block = rows.store["values"][value_offsets[row] : value_offsets[row + 1]]
-            positions.append(rows.inputs[index].places[selected])
+            positions.append(inputs[index].places[selected])
             width = len(block) // max(rows.layers * len(selected), 1)
             values.append(np.asarray(block).reshape(rows.layers, len(selected), width))
-        input_ids, mask = pad([rows.inputs[index] for index in batch], self._pad_id)
-        return {
+        tensors = {
             "row_positions": _pad_arrays(positions),
             "row_mask": _pad_arrays([np.ones(len(p), dtype=bool) for p in positions]),
             "teacher_rows": _pad_blocks(values),
-            "row_input_ids": input_ids,
-            "row_input_mask": mask,
         }
+        if rows.inputs is not None:
+            input_ids, mask = pad([inputs[index] for index in batch], self._pad_id)
+            tensors |= {"row_input_ids": input_ids, "row_input_mask": mask}
+        return tensors
 
     def _check_alignment(self, alignment: Alignment) -> None:
         """An alignment of other texts or another tokenizer would point at any token."""

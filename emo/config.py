@@ -7,7 +7,7 @@ and folders are not part of a study and have no key here.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from emo.config_errors import explain, nearest
+from emo.config_methods import Family, MethodSettings
 from emo.config_sources import Settings, Source
 from emo.errors import ConfigError
 
@@ -30,7 +31,6 @@ Name = Annotated[
     StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$"),
     Field(description="lower-case letters, digits and hyphens"),
 ]
-Weight = Annotated[float, Field(ge=0.0)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="as large as numpy takes")]
 
 
@@ -127,9 +127,6 @@ class SplitSettings(Settings):
         return self
 
 
-AlignmentMethod = Literal["mined", "mined-dp", "span", "mined-types", "mined-masses"]
-TextForm = Literal["original", "normalised"]
-Family = Literal["classification", "pairs", "sts"]
 COLUMNS: Mapping[Family, tuple[str, ...]] = {
     "classification": ("text", "label"),
     "pairs": ("sentence1", "sentence2", "label"),
@@ -172,82 +169,6 @@ class TextSettings(Settings):
     """A set of unlabelled training texts: the train texts of tasks."""
 
     tasks: list[Name] = Field(min_length=1, description="tasks whose train texts are used")
-
-
-class PooledTerms(Settings):
-    """Terms on the pooled vector, with a head that stays part of the student."""
-
-    weights: ClassVar[tuple[str, ...]] = ("cosine", "relational")
-
-    dropout: float = Field(
-        0.0, ge=0.0, lt=1.0, description="of the student; noise only blurs a fixed target"
-    )
-    cosine: Weight = Field(1.0, description="1 - cosine of the centred vectors")
-    relational: Weight = Field(
-        10.0, description="squared difference of the in-batch similarity matrices"
-    )
-
-    @model_validator(mode="after")
-    def _some_term(self) -> Self:
-        if not any(getattr(self, weight) for weight in self.weights):
-            names = " or ".join(f"`{weight}`" for weight in self.weights)
-            raise ValueError(f"give {names} a weight above 0")
-        return self
-
-
-class PooledSettings(PooledTerms):
-    """The strong simple baseline: terms on the pooled vector alone."""
-
-    form: Literal["pooled"]
-
-
-class EmoSettings(PooledTerms):
-    """The repaired EMO (default form)."""
-
-    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "attention", "transport")
-
-    form: Literal["emo"]
-    attention: Weight = Field(
-        0.2, description="weight of the attention CKA term; with 0 no teacher rows are made"
-    )
-    transport: Weight = Field(0.6, description="weight of the transport term")
-    layers: int = Field(1, ge=1, description="last student layers whose attention is compared")
-    rows: int = Field(8, ge=2, description="most important mapped tokens whose rows are compared")
-    cka: Literal["biased", "debiased"] = Field("debiased", description="estimator of CKA")
-    epsilon: float = Field(0.1, gt=0.0, description="entropic regularisation of transport")
-    rounds: int = Field(100, ge=1, description="most Sinkhorn rounds")
-    floor: float = Field(
-        0.1, ge=0.0, description="mass of an unmapped token, as a share of the mean mapped one"
-    )
-
-
-_PAPER_LAYERS: dict[Family, int] = {"classification": 1, "pairs": 2, "sts": 2}
-
-
-class EmoPaperSettings(Settings):
-    """EMO as its authors ran it, oddities included."""
-
-    form: Literal["emo-paper"]
-    kd_rate: float = Field(0.5, ge=0.0, le=1.0, description="1 - weight of the task term")
-    attention: Weight = Field(0.1, description="weight of the attention CKA term")
-    transport: Weight = Field(1.0, description="weight of the transport term")
-    layers: dict[Family, Annotated[int, Field(ge=1)]] = Field(
-        _PAPER_LAYERS,
-        description="last student layers whose attention is compared, by family of the text set; "
-        "families left out keep their default",
-    )
-    batch_scale: bool = Field(True, description="scale the CKA sum by 4/B, to weigh as published")
-    temperature: float = Field(0.05, gt=0.0, description="of InfoNCE over dropout views")
-
-    @field_validator("layers")
-    @classmethod
-    def _every_family(cls, layers: dict[Family, int]) -> dict[Family, int]:
-        return _PAPER_LAYERS | layers
-
-
-MethodSettings = Annotated[
-    PooledSettings | EmoSettings | EmoPaperSettings, Field(discriminator="form")
-]
 
 
 class TrainingSettings(Settings):

@@ -42,6 +42,8 @@ def _line(fault: Any, root: type[BaseModel]) -> str:
         case "union_tag_invalid":
             expected = [tag.strip(" '") for tag in fault["ctx"]["expected_tags"].split(",")]
             given = fault["ctx"]["tag"]
+            if fault["ctx"]["discriminator"].endswith("()"):  # kinds of value, no key to misspell
+                return f"{key}: expected {' or '.join(expected)} (given: {fault['input']!r})"
             return f"{key}: unknown {fault['ctx']['discriminator']} `{given}`" + nearest(
                 given, expected
             )
@@ -122,16 +124,14 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _tagged(annotation: Any) -> dict[Any, type[BaseModel]]:
+def _tagged(annotation: Any) -> dict[Any, Any]:
     """Return the members of a tagged union by tag."""
-    members: dict[Any, type[BaseModel]] = {}
+    members: dict[Any, Any] = {}
     for member in get_args(annotation):
         model = _bare(member)
-        if not _is_model(model):
-            continue
         for metadata in getattr(member, "__metadata__", ()):
             if hasattr(metadata, "tag"):
                 members[metadata.tag] = model
-        if "form" in model.model_fields:
+        if _is_model(model) and "form" in model.model_fields:
             members[get_args(model.model_fields["form"].annotation)[0]] = model
     return members

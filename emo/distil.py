@@ -4,65 +4,24 @@ import logging
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from pydantic import BaseModel, ConfigDict
 from safetensors.torch import load_file
 from transformers import set_seed
 
-from emo.alignment import paper_text, read_alignment
-from emo.batches import Collator, RowSignals, TokenSignals
+from emo.assembly import DistilInputs, DistilSettings, assemble
 from emo.checkpoints import latest_sealed
-from emo.config import EmoPaperSettings, EmoSettings, MethodSettings, TrainingSettings
-from emo.encoder import Encoder, load_encoder
-from emo.errors import ConfigError, DataError
-from emo.history import History
-from emo.methods import Method, build_method
+from emo.errors import DataError
+from emo.history import History, read_history
 from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
-from emo.store import Store
-from emo.student import add_fitted_head, check_collapse, save_student, set_dropout, spread
-from emo.texts import load_texts
-from emo.tokens import TokenizedText
+from emo.student import check_collapse, save_student, spread
 from emo.tracking import RunGroup
-from emo.trainer import Distillation, DistillationTrainer
+from emo.trainer import DistillationTrainer
 
 logger = logging.getLogger(__name__)
-
-
-class DistilSettings(BaseModel):
-    """What one training depends on besides its input files."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    method: MethodSettings
-    training: TrainingSettings
-    layers: int
-    """Student layers whose attention is compared."""
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class DistilInputs:
-    """Files that a training reads.
-
-    Attributes:
-        student: The prepared, untrained student.
-        texts: The text set.
-        store: The teacher's signals.
-        alignment: The token map, for methods with a transport term.
-        rows: The attention rows, for methods with an attention term.
-    """
-
-    student: Path
-    texts: Path
-    store: Path
-    alignment: Path | None
-    rows: Path | None
 
 
 def distil(
@@ -113,29 +72,10 @@ def _train(
 ) -> None:
     began = time.monotonic()
     set_seed(settings.seed)
-    table = load_texts(inputs.texts)
-    texts, keys = list(table["text"]), list(table["key"])
     training = settings.training
-    if len(texts) < training.batch_size:
-        raise ConfigError(
-            f"{inputs.texts}: {len(texts)} texts do not fill one batch; lower "
-            f"`training.batch_size` (now {training.batch_size}) or give more texts"
-        )
-    student = load_encoder(inputs.student)
-    tokenized = student.tokenizer()(texts)
-    signals = Store(inputs.store)
-    if not isinstance(settings.method, EmoPaperSettings):
-        add_fitted_head(student, tokenized, keys, signals)
-        set_dropout(student, settings.method.dropout)
+    made = assemble(settings, inputs)
+    student, tokenized = made.model.student, made.tokenized
     before = spread(student, tokenized)
-    method = build_method(
-        settings.method,
-        layers=settings.layers,
-        student_width=student.width,
-        vector_centre=torch.from_numpy(signals["vector_centre"]),
-        state_centre=torch.from_numpy(signals["state_centre"]),
-    )
-    collator = _collator(settings, inputs, method, student, texts, keys, tokenized, signals)
     checkpoint = latest_sealed(folder)
     last_step = (
         int(read_json(checkpoint / "trainer_state.json")["global_step"]) if checkpoint else 0
@@ -148,16 +88,16 @@ def _train(
         history.append(entry)
         group.log_metrics(_flat(entry), step=entry["step"])
 
-    model = Distillation(student, method)
     trainer = DistillationTrainer(
-        model, training, collator, len(texts), folder, settings.seed, record
+        made.model, training, made.collator, len(tokenized), folder, settings.seed, record
     )
     if checkpoint and last_step >= training.steps:
         # Killed after the last step: the trainer would take one more.
-        model.load_state_dict(load_file(checkpoint / "model.safetensors"))
+        made.model.load_state_dict(load_file(checkpoint / "model.safetensors"))
     else:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     check_collapse(before, spread(student, tokenized))
+    _log_left_out(read_history(folder / "history.jsonl"), training.batch_size)
     with atomic_directory(out) as temporary:
         save_student(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
@@ -167,7 +107,7 @@ def _train(
                 "identity": identity,
                 "steps": training.steps,
                 "batch_size": training.batch_size,
-                "texts": len(texts),
+                "texts": len(tokenized),
                 "seconds": time.monotonic() - began,
                 "resumed_from_step": last_step,
                 "device": str(student.device),
@@ -176,48 +116,11 @@ def _train(
         )
 
 
-def _collator(
-    settings: DistilSettings,
-    inputs: DistilInputs,
-    method: Method,
-    student: Encoder,
-    texts: Sequence[str],
-    keys: Sequence[str],
-    tokenized: Sequence[TokenizedText],
-    signals: Store,
-) -> Collator:
-    paper = isinstance(settings.method, EmoPaperSettings)
-    tokens, rows = None, None
-    if "tokens" in method.signals:
-        importance = "importance_all" if paper else "importance"
-        alignment = read_alignment(_given(inputs.alignment, "an alignment", "--alignment"))
-        tokens = TokenSignals(importance, alignment)
-    if "rows" in method.signals:
-        read = tokenized
-        if paper:
-            tokenizer = student.tokenizer()
-            read = tokenizer([paper_text(text, tokenizer) for text in texts])
-        store = Store(_given(inputs.rows, "attention rows", "--rows"))
-        _check_rows(store, settings)
-        rows = RowSignals(store, settings.layers, read)
-    return Collator(tokenized, keys, student.pad_id, signals, tokens, rows)
-
-
-def _check_rows(store: Store, settings: DistilSettings) -> None:
-    """Rows of another request could be cut into layers of the wrong width without an error."""
-    most = settings.method.rows if isinstance(settings.method, EmoSettings) else None
-    asked = [settings.method.form, settings.layers, most]
-    if store.identity["request"] != asked:
-        raise DataError(
-            f"{store.folder}: rows of (form, layers, rows) {store.identity['request']}, but the "
-            f"method asks for {asked}; give those that `emo teach-rows` makes for it"
-        )
-
-
-def _given(path: Path | None, what: str, option: str) -> Path:
-    if path is None:
-        raise ConfigError(f"this method needs {what}; give {option}")
-    return path
+def _log_left_out(history: Sequence[Mapping[str, Any]], batch_size: int) -> None:
+    """Say how many texts of a batch a term could not use, on average over the recorded steps."""
+    for reason in history[-1]["counts"]:
+        mean = sum(record["counts"][reason] for record in history) / len(history)
+        logger.info("%s: %.1f of %d texts a step", reason, mean, batch_size)
 
 
 def _digests(inputs: DistilInputs) -> dict[str, Any]:

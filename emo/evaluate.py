@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from emo.config import Family
+from emo.config_methods import Family
 from emo.embedding import describe, embed, load_model
 from emo.errors import DataError
 from emo.metrics import FamilyScores, cosines, score_classification, score_pairs, score_sts

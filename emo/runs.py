@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emo.config import Family, Study
+from emo.config import Study
+from emo.config_methods import Family
 from emo.run_tags import RunKey
 
 REFERENCE_SEED = 0

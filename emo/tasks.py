@@ -12,7 +12,8 @@ from typing import Literal
 
 import pandas as pd
 
-from emo.config import COLUMNS, Family, FileSplits, HashSplits, TaskSettings
+from emo.config import COLUMNS, FileSplits, HashSplits, TaskSettings
+from emo.config_methods import Family
 from emo.errors import ConfigError, DataError
 from emo.labelled_rows import UNUSABLE, LabelledRows, listed, log_unusable, read_rows
 from emo.leakage import normalised, normalised_set

@@ -31,7 +31,7 @@ from emo.outputs import read_json
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.store import write_store
-from emo.texts import load_texts
+from emo.texts import Text, joined, load_texts
 from emo.tokens import TokenizedText
 
 logger = logging.getLogger(__name__)
@@ -71,9 +71,9 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
     Raises:
         CheckError: The teacher gives a vector that is not finite.
     """
-    table = load_texts(texts)
+    text_set = load_texts(texts)
     encoder = load_encoder(teacher, dtype).eval()
-    texts_read = list(table["text"])
+    texts_read = text_set.texts
     tokenized = encoder.tokenizer()(texts_read)
     kept = [text.places for text in tokenized]
     offsets = np.concatenate([[0], np.cumsum([len(places) for places in kept])]).astype(np.int64)
@@ -83,7 +83,7 @@ def teach(teacher: Path, texts: Path, out: Path, dtype: str = "float32") -> None
         "dtype": dtype,
         "code": code_version("emo.teach"),
     }
-    with write_store(out, identity, list(table["key"])) as store:
+    with write_store(out, identity, text_set.keys) as store:
         vectors = store.create("vectors", (len(tokenized), _vector_width(encoder)), "float32")
         arrays = {
             "states": store.create("states", (tokens, encoder.width), "float32"),
@@ -185,14 +185,14 @@ def _write(
 
 
 def _finite_vectors(
-    encoding: Encoding, texts: Sequence[str], rows: Sequence[int]
+    encoding: Encoding, texts: Sequence[Text], rows: Sequence[int]
 ) -> NDArray[np.float32]:
     vectors = _array(encoding.vectors)
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         row = rows[int(np.argmin(finite))]
         raise CheckError(
-            f"the teacher's vector of text {row} ({texts[row][:40]!r}) is not finite; "
+            f"the teacher's vector of text {row} ({joined(texts[row])[:40]!r}) is not finite; "
             "set the teacher's `dtype` to float32"
         )
     return vectors

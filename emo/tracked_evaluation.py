@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from emo.config import Family
+from emo.config_methods import Family
 from emo.evaluate import evaluate
 from emo.outputs import read_json
 from emo.provenance import code_version, settings_digest

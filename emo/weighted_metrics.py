@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emo.config import Family
+from emo.config_methods import Family
 
 Floats = NDArray[np.float64]
 WeightedMetric = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], Floats]

@@ -9,8 +9,9 @@ from emo.alignment.stage import align_texts
 from emo.attention_rows import store_rows
 from emo.config import StudentSettings, TeacherSettings
 from emo.models import prepare_model
-from emo.requests import request_from_name
+from emo.requests import AlignmentRequest, RowRequest
 from emo.teach import teach
+from emo.texts import Text
 
 from .tiny_models import (
     HARD_TEXTS,
@@ -29,16 +30,17 @@ from .tiny_models import (
 class Tiny:
     """Files of a tiny teacher, student and text set; both models have a prompt."""
 
+    models: Path
     folder: Path
-    texts_read: tuple[str, ...]
+    texts_read: tuple[Text, ...]
 
     @property
     def teacher(self) -> Path:
-        return self.folder / "teacher"
+        return self.models / "teacher"
 
     @property
     def student(self) -> Path:
-        return self.folder / "student"
+        return self.models / "student"
 
     @property
     def texts(self) -> Path:
@@ -48,11 +50,36 @@ class Tiny:
     def store(self) -> Path:
         return self.folder / "store"
 
-    def alignment(self, method: str) -> Path:
-        return self.folder / f"{method}.parquet"
+    def alignment(self, name: str) -> Path:
+        """A map by its request's name, made when it is first asked for."""
+        path = self.folder / f"{name}.parquet"
+        if not path.exists():
+            request = AlignmentRequest.from_name(name)
+            align_texts(
+                self.texts,
+                str(self.teacher),
+                str(self.student),
+                request.method,
+                path,
+                request.text,
+            )
+        return path
 
-    def rows(self, request: str) -> Path:
-        return self.folder / "rows" / request
+    def rows(self, name: str) -> Path:
+        """Attention rows by their request's name, made when they are first asked for."""
+        folder = self.folder / "rows" / name
+        if not folder.exists():
+            request = RowRequest.from_name(name)
+            store_rows(
+                request,
+                teacher=self.teacher,
+                student=self.student,
+                texts=self.texts,
+                store=self.store,
+                alignment=self.alignment(request.map.name),
+                out=folder,
+            )
+        return folder
 
 
 @pytest.fixture(scope="session")
@@ -72,27 +99,24 @@ def tiny_models(tmp_path_factory) -> Tiny:
     )
     texts = (*sentences(17), *HARD_TEXTS)
     write_texts(texts, folder / "texts.parquet")
-    return Tiny(folder, texts)
+    return Tiny(folder, folder, texts)
 
 
 @pytest.fixture(scope="session")
 def tiny(tiny_models) -> Tiny:
-    """The same with the teacher's signals, the maps and the attention rows."""
+    """The same with the teacher's signals; maps and attention rows are made on demand."""
     files = tiny_models
     teach(files.teacher, files.texts, files.store)
-    for method in ("mined", "mined-types", "mined-masses"):
-        align_texts(
-            files.texts, str(files.teacher), str(files.student), method, files.alignment(method)
-        )
-    for name in ("emo-k1-m8", "emo-paper-k2"):
-        request = request_from_name(name)
-        store_rows(
-            request,
-            teacher=files.teacher,
-            student=files.student,
-            texts=files.texts,
-            store=files.store,
-            alignment=files.alignment(request.alignment),
-            out=files.rows(name),
-        )
+    return files
+
+
+@pytest.fixture(scope="session")
+def tiny_pairs(tiny_models, tmp_path_factory) -> Tiny:
+    """The same models with a set of sentence pairs."""
+    folder = tmp_path_factory.mktemp("pairs")
+    first = (*sentences(8, seed=3), "cat", "中文的猫在花园里唱歌", "what is [SEP] here")
+    second = (*sentences(10, seed=4), "cat")
+    files = Tiny(tiny_models.models, folder, tuple(zip(first, second, strict=True)))
+    write_texts(files.texts_read, files.texts)
+    teach(files.teacher, files.texts, files.store)
     return files

@@ -1,7 +1,8 @@
 """What every method is: a module that turns a batch into weighted loss terms.
 
-Tensors of a batch, by name. Shapes: B texts, S and R student and teacher tokens, D_s and D_t
-widths, m rows, k layers, P pairs. Padding is on the right.
+Tensors of a batch, by name. Shapes: B texts (or sentence pairs, read as one sequence), S and R
+student and teacher tokens, D_s and D_t widths, m rows, k layers, P pairs of tokens. Padding is on
+the right.
 
 ==========================  ===============  =========================================
 always
@@ -9,34 +10,33 @@ always
 ``mask``                    (B, S) bool      all that the student reads
 ``student_mask``            (B, S) bool      student tokens but the prompt's
 ``student_text``            (B, S) bool      of these, tokens that are not special
-signal ``vectors``
 ``teacher_vectors``         (B, D_t)         final teacher embeddings
-signal ``tokens``
+with a transport term
 ``teacher_states``          (B, R, D_t)      teacher token states
 ``teacher_mask``            (B, R) bool      teacher tokens but the prompt's
 ``teacher_text``            (B, R) bool      teacher tokens that are not special
 ``teacher_importance``      (B, R)           attention received
 ``pairs``                   (P, 3)           (text in batch, teacher column, student column)
-signal ``rows``
+with an attention term
 ``row_mask``                (B, m) bool      rows that exist
 ``row_positions``           (B, m)           student columns of the rows
 ``teacher_rows``            (k, B, m, R)     teacher attention rows
-``row_input_ids``           (B, S)           what the student reads for its rows
-``row_input_mask``          (B, S) bool
+``row_input_ids``           (B, S)           what the student reads for its rows, where
+``row_input_mask``          (B, S) bool      that is not the text itself
+labelled batches
+``labels``                  (B,)             class numbers (int64) or scores (float)
 ==========================  ===============  =========================================
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from emo.encoder import Encoder
 
-Signal = Literal["vectors", "tokens", "rows"]
 Batch = Mapping[str, Tensor]
 
 
@@ -60,19 +60,8 @@ class Terms:
 
 
 class Method(nn.Module, ABC):
-    """A distillation method; parameters of its own are projections, dropped after training.
-
-    Attributes:
-        signals: What a batch must hold; it may follow from the settings.
-    """
-
-    signals: frozenset[Signal]
+    """A distillation method; parameters of its own are projections, dropped after training."""
 
     @abstractmethod
     def forward(self, student: Encoder, batch: Batch) -> Terms:
         """Run the student on a batch and return the weighted terms."""
-
-
-def last_layers(student: Encoder, count: int) -> list[int]:
-    """Return the 0-based indices of the last layers of a student."""
-    return list(range(student.layers - count, student.layers))

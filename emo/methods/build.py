@@ -1,36 +1,40 @@
 """From a method's settings to the method."""
 
-from torch import Tensor, nn
+from collections.abc import Sequence
 
-from emo.config import EmoPaperSettings, EmoSettings, MethodSettings
+from torch import Tensor
+
+from emo.config_methods import MethodSettings, TokenTerms
 from emo.methods.base import Method
 from emo.methods.emo import EmoMethod
-from emo.methods.emo_paper import EmoPaperMethod
 from emo.methods.pooled import PooledMethod
+from emo.methods.space import Space, StudentSpace, TeacherSpace
+from emo.methods.task import ContrastiveTask, TaskTerm
 
 
 def build_method(
     settings: MethodSettings,
     *,
-    layers: int,
+    student_layers: Sequence[int],
     student_width: int,
     vector_centre: Tensor,
     state_centre: Tensor,
+    task: TaskTerm | None = None,
 ) -> Method:
     """Build a method with its own projections.
 
     Args:
         settings: The method's part of the study.
-        layers: How many student layers its attention term compares.
+        student_layers: Student layers whose attention is compared, 0-based.
         student_width: Width of the student's states.
         vector_centre: ``(D_t,)`` mean teacher vector.
         state_centre: ``(D_t,)`` mean teacher token state.
+        task: The task term of labelled batches; without one, InfoNCE over dropout views.
     """
-    match settings:
-        case EmoPaperSettings():
-            projection = nn.Linear(state_centre.shape[0], student_width)
-            return EmoPaperMethod(settings, layers, projection)
-        case EmoSettings():
-            return EmoMethod(settings, vector_centre, state_centre)
-        case _:
-            return PooledMethod(settings, vector_centre)
+    space: Space = TeacherSpace(vector_centre, state_centre)
+    if settings.projection == "teacher":
+        space = StudentSpace(vector_centre, state_centre, student_width)
+    if not isinstance(settings, TokenTerms):
+        return PooledMethod(settings, space)
+    task = task or ContrastiveTask(settings.temperature)
+    return EmoMethod(settings, space, task, student_layers)

@@ -1,103 +1,131 @@
-"""``emo``: the repaired form of EMO, the default.
+"""EMO: terms on tokens beside those on the pooled vector, in the repaired and the paper's form.
 
-Against the paper: token occurrences of the original text are mapped; importance counts text tokens
-only; masses are plain shares; the head stands on the student's side; the cost is the cosine of
-centred states; the plan is found without gradient; CKA is debiased and averaged; and a term on the
-pooled vector leads.
+Which form it is, and every step between the two, is said by the settings alone: see
+``docs/method.md`` for the switches and their reasons.
 """
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from torch import Tensor
 
 from emo.attention import Capture
-from emo.config import EmoSettings
+from emo.config_methods import TokenTerms
 from emo.encoder import Encoder, Encoding
 from emo.losses import (
-    cka_loss,
+    TransportLoss,
+    attention_cost,
+    attention_loss,
+    centred_states,
     cosine_cost,
+    euclidean_cost,
+    paper_student_masses,
+    paper_teacher_masses,
+    paper_transport_loss,
     student_masses,
     teacher_masses,
     transport_loss,
 )
-from emo.methods.base import Batch, Signal, Terms, last_layers
+from emo.methods.base import Batch, Terms
 from emo.methods.pooled import PooledMethod
+from emo.methods.space import Space
+from emo.methods.task import TaskTerm
+
+COSTS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
+    {"cosine": cosine_cost, "euclidean": euclidean_cost, "attention": attention_cost}
+)
+SOLVERS: Mapping[str, Callable[..., TransportLoss]] = MappingProxyType(
+    {"envelope": transport_loss, "unrolled": paper_transport_loss}
+)
 
 
 class EmoMethod(PooledMethod):
-    """Pooled terms, attention CKA on the most important mapped tokens, transport of states.
+    """Pooled terms, a task term, attention CKA on mapped tokens, transport of token states.
 
     Args:
-        settings: Weights and the knobs of each term.
-        vector_centre: ``(D_t,)`` mean teacher vector of the text set.
-        state_centre: ``(D_t,)`` mean teacher token state of the text set.
+        settings: Weights and switches.
+        space: Where student and teacher are compared.
+        task: The task term.
+        student_layers: Student layers whose attention is compared, 0-based.
     """
 
-    settings: EmoSettings
-    state_centre: Tensor
+    settings: TokenTerms
 
-    def __init__(self, settings: EmoSettings, vector_centre: Tensor, state_centre: Tensor) -> None:
-        super().__init__(settings, vector_centre)
-        self.register_buffer("state_centre", state_centre)
-        signals: set[Signal] = {"vectors"}
-        if settings.transport:
-            signals.add("tokens")
-        if settings.attention:
-            signals.add("rows")
-        self.signals = frozenset(signals)
+    def __init__(
+        self, settings: TokenTerms, space: Space, task: TaskTerm, student_layers: Sequence[int]
+    ) -> None:
+        super().__init__(settings, space)
+        self.task = task
+        self.student_layers = tuple(student_layers)
 
     def forward(self, student: Encoder, batch: Batch) -> Terms:
-        """Return the terms ``cosine``, ``relational``, ``attention`` and ``transport``.
-
-        Terms of weight zero are left out, and so is what they cost: without the attention term
-        the student returns no attention.
-        """
+        """Return the weighted terms; those of weight zero are left out, with all that they cost."""
+        settings = self.settings
         capture = None
-        if self.settings.attention:
-            layers = last_layers(student, self.settings.layers)
-            capture = Capture(layers, batch["row_positions"])
-        encoding = student(batch["input_ids"], batch["mask"], capture)
-        terms = self.pooled_terms(encoding.vectors, batch)
+        if settings.attention:
+            capture = Capture(layers=self.student_layers, positions=batch["row_positions"])
+        own_rows = settings.row_text == "original"
+        encoding = student(batch["input_ids"], batch["mask"], capture if own_rows else None)
+        terms: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
-        if self.settings.attention:
-            terms["attention"], skipped = self._attention(encoding, batch)
+        if settings.task:
+            terms["task"] = settings.task * self.task(student, encoding, batch)
+        terms |= self.pooled_terms(encoding.vectors, batch)
+        if settings.attention:
+            row_pass = encoding
+            if not own_rows:
+                row_pass = student(batch["row_input_ids"], batch["row_input_mask"], capture)
+            terms["attention"], skipped = self._attention(row_pass.rows, batch)
             counts |= skipped
-        if self.settings.transport:
-            terms["transport"], skipped = self._transport(student.head(encoding.states), batch)
+        if settings.transport:
+            terms["transport"], skipped = self._transport(student, encoding, batch)
             counts |= skipped
         return Terms(terms, encoding.vectors, counts)
 
-    def _attention(self, encoding: Encoding, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        student_rows = encoding.rows
-        row_mask = batch["row_mask"].repeat(len(student_rows), 1)
-        result = cka_loss(
-            student_rows.flatten(0, 1),
-            batch["teacher_rows"].flatten(0, 1),
-            row_mask,
+    def _attention(self, student_rows: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        result = attention_loss(
+            student_rows,
+            batch["teacher_rows"],
+            batch["row_mask"],
             self.settings.cka,
+            self.settings.cka_reduction,
         )
-        skipped = result.texts_skipped / len(student_rows)
-        return self.settings.attention * result.loss, {"attention_skipped": skipped}
+        return self.settings.attention * result.loss, {"attention_skipped": result.texts_skipped}
 
-    def _transport(self, student_states: Tensor, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        teacher_mass = teacher_masses(batch["teacher_importance"], batch["teacher_text"])
-        student_mass = student_masses(
-            teacher_mass, batch["pairs"], batch["student_text"], self.settings.floor
-        )
-        # The head maps to the scale of the teacher's vectors, so their mean centres the student. A
-        # mean over the batch would make a text's loss depend on its neighbours.
-        cost = cosine_cost(
-            student_states,
-            batch["teacher_states"],
-            batch["student_text"],
-            batch["teacher_text"],
-            student_centre=self.vector_centre,
-            teacher_centre=self.state_centre,
-        )
-        result = transport_loss(
-            cost, student_mass, teacher_mass, self.settings.epsilon, self.settings.rounds
+    def _transport(
+        self, student: Encoder, encoding: Encoding, batch: Batch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        settings = self.settings
+        sides = self.space.tokens(student, encoding.states, batch["teacher_states"])
+        counted = "text" if settings.tokens == "text" else "mask"
+        student_mask, teacher_mask = batch[f"student_{counted}"], batch[f"teacher_{counted}"]
+        student_states, teacher_states = sides.student, sides.teacher
+        if settings.centred:
+            student_states = centred_states(student_states, student_mask, sides.student_centre)
+            teacher_states = centred_states(teacher_states, teacher_mask, sides.teacher_centre)
+        cost = COSTS[settings.cost](student_states, teacher_states, student_mask, teacher_mask)
+        result = SOLVERS[settings.solver](
+            cost,
+            *self._masses(batch, student_mask, teacher_mask),
+            epsilon=settings.epsilon,
+            rounds=settings.rounds,
         )
         moved = (~result.empty).sum()
         counts = {
             "transport_skipped": result.empty.sum(),
             "transport_unconverged": (~result.converged).sum(),
         }
-        return self.settings.transport * result.loss.sum() / moved.clamp(min=1), counts
+        return settings.transport * result.loss.sum() / moved.clamp(min=1), counts
+
+    def _masses(
+        self, batch: Batch, student_mask: Tensor, teacher_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return student and teacher masses."""
+        importance, pairs = batch["teacher_importance"], batch["pairs"]
+        if self.settings.masses == "softmax":
+            teacher_mass = paper_teacher_masses(importance, teacher_mask)
+            student_mass = paper_student_masses(teacher_mass, teacher_mask, pairs, student_mask)
+        else:
+            teacher_mass = teacher_masses(importance, teacher_mask)
+            student_mass = student_masses(teacher_mass, pairs, student_mask, self.settings.floor)
+        return student_mass, teacher_mass

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from emo.config import Family
+from emo.config_methods import Family
 from emo.errors import DataError
 from emo.report.runs import Run
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emo.config import Family
+from emo.config_methods import Family
 from emo.errors import DataError
 from emo.outputs import read_json
 

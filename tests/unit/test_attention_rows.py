@@ -16,7 +16,7 @@ from emo.store import Store
 from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
-from ..tiny_models import STUDENT_PROMPT, TEACHER_PROMPT
+from ..tiny_models import EMO_ROWS, PAPER_ROWS, STUDENT_PROMPT, TEACHER_PROMPT
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,12 @@ def paper_selection(teacher, text, pairs):
 
 def test_emo_takes_the_most_important_mapped_pairs(tiny, teacher):
     """Always paired: row i of both sides belongs to one mapped token."""
-    store = Store(tiny.rows("emo-k1-m8"))
+    store = Store(tiny.rows(EMO_ROWS))
     for row, text in enumerate(tiny.texts_read):
         read = teacher(text)
         counted = [not special for special in read.special]
         sums = np.array(received_attention(read.attention[-1], counted))
-        pairs = pairs_of(tiny, "mined", row)
+        pairs = pairs_of(tiny, "mined.original", row)
         chosen_teacher, chosen_student, _ = stored(store, row, 1)
         assert len(chosen_teacher) == min(8, len(pairs))
         assert set(zip(chosen_teacher, chosen_student, strict=True)) <= set(pairs)
@@ -87,10 +87,10 @@ def test_emo_takes_the_most_important_mapped_pairs(tiny, teacher):
 
 
 def test_paper_selection_is_that_of_the_slow_reference(tiny, teacher, student):
-    store = Store(tiny.rows("emo-paper-k2"))
+    store = Store(tiny.rows(PAPER_ROWS))
     counts = []
     for row, text in enumerate(tiny.texts_read):
-        pairs = pairs_of(tiny, "mined-types", row)
+        pairs = pairs_of(tiny, "mined-types.normalised", row)
         expected = paper_selection(teacher, paper_text(student, text), pairs)
         assert stored(store, row, 2)[:2] == expected, text
         counts.append(len(expected[0]))
@@ -100,13 +100,13 @@ def test_paper_selection_is_that_of_the_slow_reference(tiny, teacher, student):
 
 def test_paper_rows_are_sorted_on_each_side_and_not_paired_again(tiny, teacher, student, tmp_path):
     """The authors' oddity, kept on purpose; a map that crosses shows it."""
-    table = read_alignment(tiny.alignment("mined-types"))
+    table = read_alignment(tiny.alignment("mined-types.normalised"))
     crossed = np.concatenate(
         [table.student_position[table.text == row][::-1] for row in range(len(tiny.texts_read))]
     )
     write_alignment(replace(table, student_position=crossed), tmp_path / "crossed.parquet")
     store_rows(
-        RowRequest("emo-paper", 1),
+        replace(RowRequest.from_name(PAPER_ROWS), layers=1),
         teacher=tiny.teacher,
         student=tiny.student,
         texts=tiny.texts,
@@ -122,12 +122,12 @@ def test_paper_rows_are_sorted_on_each_side_and_not_paired_again(tiny, teacher, 
         assert stored(store, row, 1)[:2] == expected, text
 
 
-@pytest.mark.parametrize(("name", "layers"), [("emo-k1-m8", [3]), ("emo-paper-k2", [1, 3])])
+@pytest.mark.parametrize(("name", "layers"), [(EMO_ROWS, [3]), (PAPER_ROWS, [1, 3])])
 def test_values_are_the_eager_attention_of_the_text_alone(tiny, teacher, student, name, layers):
     """The teacher's prompt takes part in its attention, but has no column."""
     store = Store(tiny.rows(name))
     for row, text in enumerate(tiny.texts_read):
-        read = teacher(paper_text(student, text) if "paper" in name else text)
+        read = teacher(paper_text(student, text) if name == PAPER_ROWS else text)
         positions, _, values = stored(store, row, len(layers))
         if positions:
             expected = read.attention[layers][:, positions].numpy()
@@ -136,40 +136,103 @@ def test_values_are_the_eager_attention_of_the_text_alone(tiny, teacher, student
 
 def test_rows_are_keyed_by_the_text(tiny):
     keys = [text_key(text) for text in tiny.texts_read]
-    assert Store(tiny.rows("emo-paper-k2")).rows(keys).tolist() == list(range(len(keys)))
+    assert Store(tiny.rows(PAPER_ROWS)).rows(keys).tolist() == list(range(len(keys)))
 
 
 def test_the_identity_follows_signals_map_and_request(tiny):
     """Rows of another map or depth may not be taken for these."""
-    emo, paper = (Store(tiny.rows(name)).identity for name in ("emo-k1-m8", "emo-paper-k2"))
+    emo, paper = (Store(tiny.rows(name)).identity for name in (EMO_ROWS, PAPER_ROWS))
     assert emo["signals"] == paper["signals"] == Store(tiny.store).digest
     assert emo["alignment"] != paper["alignment"]
-    assert (emo["request"], emo["student_layers"]) == (["emo", 1, 8], 2)
+    assert (emo["request"], emo["student_layers"]) == (EMO_ROWS, 2)
+
+
+def asking(layers):
+    return replace(RowRequest.from_name(EMO_ROWS), layers=layers)
 
 
 def test_layer_pairs():
     """The block map g(i) = i * b + b - 1 with b = N_T // N_S."""
-    assert layer_pairs(12, 32, last=2) == [(10, 21), (11, 23)]
-    assert layer_pairs(12, 24, last=1) == [(11, 23)]
-    assert layer_pairs(2, 4, last=2) == [(0, 1), (1, 3)]
-    assert layer_pairs(3, 3, last=3) == [(0, 0), (1, 1), (2, 2)]
+    assert layer_pairs(asking(2), 12, 32) == [(10, 21), (11, 23)]
+    assert layer_pairs(asking(1), 12, 24) == [(11, 23)]
+    assert layer_pairs(asking(2), 2, 4) == [(0, 1), (1, 3)]
+    assert layer_pairs(asking(3), 3, 3) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_named_layer_pairs_are_taken_as_they_are():
+    assert layer_pairs(asking(((1, 2), (0, 3))), 2, 4) == [(1, 2), (0, 3)]
 
 
 @pytest.mark.parametrize(("student_layers", "last"), [(2, 3), (5, 1)])
 def test_layers_that_do_not_exist_are_refused(student_layers, last):
     with pytest.raises(DataError, match="ask for fewer `layers` in the method"):
-        layer_pairs(student_layers, 4, last)
+        layer_pairs(asking(last), student_layers, 4)
+
+
+@pytest.mark.parametrize("pair", [(2, 1), (1, 4)])
+def test_named_layers_that_do_not_exist_are_refused(pair):
+    with pytest.raises(DataError, match=rf"layers \[{pair[0]}, {pair[1]}\]: the student has lay"):
+        layer_pairs(asking((pair,)), 2, 4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "original.mined.content.m8.paired.k1",
+        "original.mined.text.third.paired.k1",
+        "original.mined.text.m8.apart.k1",
+        "normalised.mined.text.m8.paired.k1",
+        "normalised.mined-types.text.third.apart.k2",
+        "original.mined-types.content.third.paired.1-2",
+    ],
+)
+def test_each_step_between_the_forms_selects_by_its_own_rule(tiny, teacher, student, name):
+    """Every choice of text, map, ranking, number and pairing, against one text at a time."""
+    request, store = RowRequest.from_name(name), Store(tiny.rows(name))
+    counts = []
+    for row, original in enumerate(tiny.texts_read):
+        text = paper_text(student, original) if request.map.text == "normalised" else original
+        pairs = pairs_of(tiny, request.map.name, row)
+        most = len(pairs) // 3 if request.rows is None else request.rows
+        kept = rank(teacher, text, pairs, most, request.ranking)
+        chosen_teacher, chosen_student, values = stored(store, row, request.depth)
+        if request.paired:
+            assert sorted(zip(chosen_teacher, chosen_student, strict=True)) == sorted(kept), text
+        else:
+            assert chosen_teacher == sorted(t for t, _ in kept), text
+            assert chosen_student == sorted(s for _, s in kept), text
+        if chosen_teacher:
+            layers = [pair[1] for pair in layer_pairs(request, 2, 4)]
+            expected = teacher(text).attention[layers][:, chosen_teacher].numpy()
+            np.testing.assert_allclose(values, expected, atol=1e-5)
+        counts.append(len(chosen_teacher))
+    assert max(counts) >= 2, "the texts must exercise the selection"
+
+
+def rank(teacher, text, pairs, most, ranking):
+    """Choose the pairs of one text, slowly."""
+    read = teacher(text)
+    if ranking == "text":
+        counted = [not special for special in read.special]
+        sums = received_attention(read.attention[-1], counted)
+        return sorted(pairs, key=lambda pair: (-round(sums[pair[0]], 5), pair[0]))[:most]
+    words = [word for word in re.sub(r"\d", "", text).split() if word != "."]
+    content = teacher(" ".join(w for w in words if w.lower() not in ENGLISH_STOP_WORDS))
+    sums = received_attention(content.attention[-1], [True] * len(content.ids))
+    ranked = sorted(range(len(sums)), key=lambda place: (-sums[place], place))
+    top = {content.ids[place] for place in ranked[:most]}
+    return [(t, s) for t, s in pairs if read.ids[t] in top]
 
 
 def test_more_layers_than_the_student_has_stop_the_stage(tiny, tmp_path):
     with pytest.raises(DataError, match="cannot compare the last 3 of 2 student layers"):
         store_rows(
-            RowRequest("emo", 3, 8),
+            asking(3),
             teacher=tiny.teacher,
             student=tiny.student,
             texts=tiny.texts,
             store=tiny.store,
-            alignment=tiny.alignment("mined"),
+            alignment=tiny.alignment("mined.original"),
             out=tmp_path / "rows",
         )
     assert not (tmp_path / "rows").exists()

@@ -11,7 +11,7 @@ from emo.errors import DataError
 from emo.store import Store
 from emo.texts import text_key
 
-from ..tiny_models import HARD_TEXTS
+from ..tiny_models import EMO_ROWS, HARD_TEXTS, PAPER_ROWS
 
 
 @pytest.fixture(scope="module")
@@ -23,21 +23,21 @@ def parts(tiny):
         "keys": [text_key(text) for text in tiny.texts_read],
         "pad_id": 0,
         "signals": Store(tiny.store),
-        "tokens": TokenSignals("importance", read_alignment(tiny.alignment("mined"))),
-        "rows": RowSignals(Store(tiny.rows("emo-k1-m8")), 1, tokenized),
+        "tokens": TokenSignals("importance", read_alignment(tiny.alignment("mined.original"))),
+        "rows": RowSignals(Store(tiny.rows(EMO_ROWS)), 1),
     }
 
 
 def test_a_batch_holds_what_the_methods_ask_for(parts):
     batch = Collator(**parts)([0, 5, 3])
-    students, width = batch["input_ids"].shape
+    students = len(batch["input_ids"])
     texts, teachers = batch["teacher_mask"].shape
     assert students == texts == 3
     assert batch["teacher_states"].shape == (3, teachers, 48)
     assert batch["teacher_vectors"].shape == (3, 48)
     assert batch["row_positions"].shape == batch["row_mask"].shape
     assert batch["teacher_rows"].shape == (1, *batch["row_mask"].shape, teachers)
-    assert batch["row_input_ids"].shape == (3, width)
+    assert "row_input_ids" not in batch, "the student reads the texts themselves"
     assert all(batch[name].dtype == torch.bool for name in batch if "mask" in name)
 
 
@@ -94,24 +94,26 @@ def test_literal_special_strings_count_as_text(tiny, parts):
 
 def test_texts_without_rows_or_pairs_leave_padding(tiny, parts):
     """Pitfall 47: not one row in the whole batch must still be a batch."""
-    paper = Store(tiny.rows("emo-paper-k2"))
+    paper = Store(tiny.rows(PAPER_ROWS))
     empty = [index for index, size in enumerate(np.diff(paper["offsets"])) if size == 0]
-    rows = RowSignals(paper, 2, parts["tokenized"])
+    rows = RowSignals(paper, 2, parts["tokenized"][::-1])
     nothing = np.empty(0, dtype=np.int32)
-    pairs = read_alignment(tiny.alignment("mined"))
+    pairs = read_alignment(tiny.alignment("mined.original"))
     none = Alignment(nothing.astype(np.int64), nothing, nothing, nothing, pairs.statistics)
     tokens = TokenSignals("importance", none)
     batch = Collator(**{**parts, "rows": rows, "tokens": tokens})(empty[:2])
     assert not batch["row_mask"].any()
     assert batch["row_mask"].shape == (2, 1)
     assert batch["teacher_rows"].shape == (2, 2, 1, 1)
+    read = [parts["tokenized"][::-1][index].input_ids for index in empty[:2]]
+    assert [len(ids) for ids in read] == batch["row_input_mask"].sum(dim=1).tolist()
     assert batch["pairs"].shape == (0, 3)
     assert batch["pairs"].dtype == torch.int64
 
 
 def test_an_alignment_that_does_not_fit_is_refused(tiny, parts):
     """One of another tokenizer or text set would point past the end, or at the wrong token."""
-    pairs = read_alignment(tiny.alignment("mined"))
+    pairs = read_alignment(tiny.alignment("mined.original"))
     far = pairs.student_position.copy()
     far[0] = len(parts["tokenized"][0].input_ids) - 2  # inside only if the prompt counted
     other_texts = replace(pairs, statistics=replace(pairs.statistics, texts=25))

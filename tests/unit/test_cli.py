@@ -76,12 +76,19 @@ def test_the_stages_of_a_training_run_one_after_another(tiny):
     done(emo("teach", tiny.texts, *shared, "--out", "store"))
     both = (*shared, "--student", "student")
     done(emo("align", tiny.texts, *both, "--method", "mined", "--out", "map.parquet"))
-    rows = ("--request", "emo-k1-m4", "--store", "store", "--alignment", "map.parquet")
+    rows = (
+        "--request",
+        "original.mined.text.m4.paired.k1",
+        "--store",
+        "store",
+        "--alignment",
+        "map.parquet",
+    )
     done(emo("teach-rows", tiny.texts, *both, *rows, "--out", "rows"))
     settings = {
         "method": {"form": "emo", "rows": 4},
         "training": {"steps": 2, "batch_size": 8, "learning_rate": 1e-3},
-        "layers": 1,
+        "family": "sts",
         "seed": 1,
     }
     Path("settings.yaml").write_text(yaml.safe_dump(settings))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emo.config import EmoSettings, Study, parse_study
+from emo.config import Study, parse_study
+from emo.config_methods import EmoSettings
 from emo.config_sources import HubSource, LocalSource, WheelSource
 from emo.errors import ConfigError
 
@@ -104,7 +105,7 @@ def test_every_key_of_the_model_is_described_or_plain():
         (
             "methods.emo",
             {"form": "emo", "cosine": 0, "relational": 0, "attention": 0, "transport": 0},
-            "methods.emo: give `cosine` or `relational` or `attention` or `transport` a weight abo",
+            "methods.emo: give `cosine` or `relational` or `task` or `attention` or `tr",
         ),
         (
             "methods.emo-paper.layers",

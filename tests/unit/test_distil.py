@@ -15,7 +15,7 @@ from emo.history import read_history
 from emo.outputs import read_json
 from emo.trainer import DistillationTrainer
 
-from ..tiny_models import sentences, write_texts
+from ..tiny_models import EMO_ROWS, PAPER_ROWS, sentences, write_texts
 from .tiny_training import FORMS, STEPS, inputs, settings, weights
 
 
@@ -184,14 +184,15 @@ def test_an_input_that_is_not_there_is_named(tiny, tmp_path, name):
 @pytest.mark.parametrize(
     ("form", "rows", "method"),
     [
-        ("emo-paper", "emo-k1-m8", {}),
-        ("emo", "emo-paper-k2", {}),
-        ("emo", "emo-k1-m8", {"rows": 4}),
+        ("emo-paper", EMO_ROWS, {}),
+        ("emo", PAPER_ROWS, {}),
+        ("emo", EMO_ROWS, {"rows": 4}),
+        ("emo", EMO_ROWS, {"layers": [[1, 3]]}),
     ],
 )
 def test_rows_of_another_request_are_refused(tiny, tmp_path, form, rows, method):
     """Rows of one layer can often be cut into two of half the width without any error."""
-    with pytest.raises(DataError, match=rf"{rows}: rows of .* but the method asks for \['{form}'"):
+    with pytest.raises(DataError, match=rf"{rows}: rows {rows}, but the method asks for "):
         distil(
             settings(form, method=method),
             inputs(tiny, form, rows=tiny.rows(rows)),
@@ -199,3 +200,26 @@ def test_rows_of_another_request_are_refused(tiny, tmp_path, form, rows, method)
             tmp_path / "checks",
             tmp_path / "out",
         )
+
+
+def test_an_alignment_by_another_method_is_refused(tiny, tmp_path):
+    """Its positions fit, so that nothing else would stop it."""
+    with pytest.raises(DataError, match="method 'mined-masses' instead of 'mined'; align again"):
+        distil(
+            settings(),
+            inputs(tiny, alignment=tiny.alignment("mined-masses.original")),
+            [],
+            tmp_path / "checks",
+            tmp_path / "out",
+        )
+
+
+def test_what_a_term_could_not_use_is_said_in_the_log(tiny, tmp_path, caplog):
+    """ "cat" and the runes have too few rows for debiased CKA."""
+    with caplog.at_level("INFO", logger="emo"):
+        distil(settings(batch_size=24), inputs(tiny), [], tmp_path / "checks", tmp_path / "out")
+    said = [message for message in caplog.messages if message.startswith("attention_skipped: ")]
+    assert len(said) == 1
+    skipped, texts = said[0].removeprefix("attention_skipped: ").split(" of ")
+    assert 2 <= float(skipped) < 24
+    assert texts == "24 texts a step"

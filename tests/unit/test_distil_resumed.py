@@ -124,7 +124,7 @@ def test_projections_are_in_the_checkpoint(interrupted, tmp_path):
     interrupted("emo", 3)
     names = load_file(checkpoints(tmp_path) / "checkpoint-2" / "model.safetensors").keys()
     assert {"student.model.2.linear.weight", "student.model.2.linear.bias"} <= names
-    assert "method.state_centre" in names
+    assert "method.space.state_centre" in names
 
 
 def test_other_settings_do_not_go_on_from_old_checkpoints(interrupted, tmp_path, caplog):

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from emo.batches import Collator
-from emo.config import PooledSettings, TrainingSettings
+from emo.config import TrainingSettings
+from emo.config_methods import PooledSettings
 from emo.encoder import load_encoder
 from emo.methods import build_method
 from emo.store import Store
@@ -24,7 +25,7 @@ def trainer(tiny, tmp_path):
         student.add_head(torch.nn.Linear(32, 48))
         method = build_method(
             PooledSettings(form="pooled"),
-            layers=0,
+            student_layers=(),
             student_width=32,
             vector_centre=torch.zeros(48),
             state_centre=torch.zeros(48),

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from emo.config import EmoPaperSettings, EmoSettings, PooledSettings, TrainingSettings
-from emo.distil import DistilInputs, DistilSettings
+from emo.assembly import DistilInputs, DistilSettings
+from emo.config import TrainingSettings
+from emo.config_methods import EmoPaperSettings, EmoSettings, PooledSettings
+from emo.requests import signal_request
 from emo.trainer import DistillationTrainer
 
 STEPS = 6
 SETTINGS = {
-    "pooled": (PooledSettings(form="pooled"), 0),
-    "emo": (EmoSettings(form="emo"), 1),
-    "emo-paper": (EmoPaperSettings(form="emo-paper"), 2),
+    "pooled": PooledSettings(form="pooled"),
+    "emo": EmoSettings(form="emo"),
+    "emo-paper": EmoPaperSettings(form="emo-paper"),
 }
 FORMS = sorted(SETTINGS)
 
@@ -31,30 +33,22 @@ def settings(form="emo", seed=1, method=None, **training):
         "log_every": 1,
         "gradient_norms_every": 2,
     }
-    chosen, layers = SETTINGS[form]
     return DistilSettings(
-        method=chosen.model_copy(update=method or {}),
+        method=SETTINGS[form].model_copy(update=method or {}),
         training=TrainingSettings(**(usual | training)),
-        layers=layers,
+        family="sts",
         seed=seed,
     )
 
 
 def inputs(tiny, form="emo", **changes):
+    request = signal_request(SETTINGS[form], "sts")
     files = {
         "student": tiny.student,
         "texts": tiny.texts,
         "store": tiny.store,
-        "alignment": {
-            "pooled": None,
-            "emo": tiny.alignment("mined"),
-            "emo-paper": tiny.alignment("mined-masses"),
-        }[form],
-        "rows": {
-            "pooled": None,
-            "emo": tiny.rows("emo-k1-m8"),
-            "emo-paper": tiny.rows("emo-paper-k2"),
-        }[form],
+        "alignment": tiny.alignment(request.alignment.name) if request.alignment else None,
+        "rows": tiny.rows(request.rows.name) if request.rows else None,
     }
     return DistilInputs(**(files | changes))
 

@@ -16,6 +16,7 @@ rule align:
     conda:
         "../../envs/emo.yaml"
     params:
+        request=alignment_request,
         code=code_version("emo.alignment.stage"),
     message:
         "Align {wildcards.teacher} with {wildcards.student} on {wildcards.texts}: {wildcards.alignment}"
@@ -24,7 +25,8 @@ rule align:
         python -m emo align {input.texts} \
             --teacher {input.teacher} \
             --student {input.student} \
-            --method {wildcards.alignment} \
+            --method {params.request.method} \
+            --text {params.request.text} \
             --out {output} \
             --log {log}
         """

@@ -12,7 +12,13 @@ from pathlib import Path
 from emo.config import parse_study
 from emo.errors import EmoError
 from emo.provenance import code_version
-from emo.requests import request_from_name, signal_request
+from emo.requests import (
+    ALIGNMENT_PATTERN,
+    ROWS_PATTERN,
+    AlignmentRequest,
+    RowRequest,
+    signal_request,
+)
 from emo.runs import reference_runs, study_runs, training_runs
 from emo.sources import local_files, location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
@@ -48,8 +54,8 @@ wildcard_constraints:
     task="|".join(study.tasks),
     texts="|".join(study.texts),
     method="|".join(study.methods),
-    alignment="mined|mined-types|mined-masses",
-    request=r"emo(-paper)?-k\d+(-m\d+)?",
+    alignment=ALIGNMENT_PATTERN,
+    request=ROWS_PATTERN,
     seed=r"\d+",
 
 
@@ -109,11 +115,15 @@ def teacher_dtype(wildcards):
 
 
 def rows_alignment(wildcards):
-    name = request_from_name(wildcards.request).alignment
+    name = RowRequest.from_name(wildcards.request).map.name
     return (
         f"results/{wildcards.teacher}/{wildcards.student}/alignment/"
         f"{wildcards.texts}/{name}.parquet"
     )
+
+
+def alignment_request(wildcards):
+    return AlignmentRequest.from_name(wildcards.alignment)
 
 
 def method_request(method, texts):
@@ -126,7 +136,7 @@ def signal_files(teacher, student, texts, method):
     folder = f"results/{teacher}/{student}"
     files = {}
     if request.alignment:
-        files["alignment"] = f"{folder}/alignment/{texts}/{request.alignment}.parquet"
+        files["alignment"] = f"{folder}/alignment/{texts}/{request.alignment.name}.parquet"
     if request.rows:
         files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}"
     return files
@@ -143,12 +153,11 @@ def distil_options(wildcards):
 
 
 def distil_settings(wildcards):
-    request = method_request(wildcards.method, wildcards.texts)
     return as_json(
         {
             "method": study.methods[wildcards.method].model_dump(mode="json"),
             "training": study.training.model_dump(mode="json"),
-            "layers": request.rows.layers if request.rows else 0,
+            "family": study.text_family(wildcards.texts),
             "seed": int(wildcards.seed),
         }
     )

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from emo.alignment import paper_text, read_alignment
+from emo.alignment import paper_texts, read_alignment
 from emo.batches import Collator, RowSignals, TokenSignals
-from emo.config import EmoPaperSettings, EmoSettings, PooledSettings
+from emo.config_methods import EmoPaperSettings, EmoSettings, PooledSettings
 from emo.encoder import load_encoder
 from emo.methods import build_method
+from emo.requests import signal_request
 from emo.store import Store
 from emo.texts import text_key
 
@@ -17,7 +18,6 @@ SETTINGS = {
     "emo": EmoSettings(form="emo"),
     "emo-paper": EmoPaperSettings(form="emo-paper"),
 }
-LAYERS = {"pooled": 0, "emo": 1, "emo-paper": 2}
 
 
 @pytest.fixture
@@ -27,64 +27,92 @@ def student(tiny):
 
 
 @pytest.fixture
-def student_of(tiny):
-    """A fresh student as a form trains it: all but the paper's have a head, here a random one."""
+def student_for(tiny):
+    """A fresh student as a method trains it: with a head, here a random one, where it has one."""
 
-    def student_of(form):
+    def student_for(settings):
         student = load_encoder(tiny.student, device=CPU).eval()
-        if form != "emo-paper":
+        if settings.projection == "student":
             torch.manual_seed(5)
             student.add_head(torch.nn.Linear(32, 48))
         return student.eval()
 
-    return student_of
-
-
-@pytest.fixture(scope="session")
-def collators(tiny):
-    """A collator for each form."""
-    encoder = load_encoder(tiny.student, device=CPU)
-    tokenizer = encoder.tokenizer()
-    texts = list(tiny.texts_read)
-    shared = {
-        "tokenized": tokenizer(texts),
-        "keys": [text_key(text) for text in texts],
-        "pad_id": encoder.pad_id,
-        "signals": Store(tiny.store),
-    }
-    paper_inputs = tokenizer([paper_text(text, tokenizer) for text in texts])
-    return {
-        "pooled": Collator(**shared),
-        "emo": Collator(
-            **shared,
-            tokens=TokenSignals("importance", read_alignment(tiny.alignment("mined"))),
-            rows=RowSignals(Store(tiny.rows("emo-k1-m8")), 1, shared["tokenized"]),
-        ),
-        "emo-paper": Collator(
-            **shared,
-            tokens=TokenSignals("importance_all", read_alignment(tiny.alignment("mined-masses"))),
-            rows=RowSignals(Store(tiny.rows("emo-paper-k2")), 2, paper_inputs),
-        ),
-    }
+    return student_for
 
 
 @pytest.fixture
-def build(tiny):
-    """Build a form's method with random projections, so that no term is near its optimum."""
+def student_of(student_for):
+    """A fresh student as a form trains it."""
+    return lambda form: student_for(SETTINGS[form])
 
-    def build(form, **changes):
+
+def collators_of(tiny):
+    """Make collators of a text set, each with all that a method asks for."""
+    encoder = load_encoder(tiny.student, device=CPU)
+    tokenizer = encoder.tokenizer()
+    texts = list(tiny.texts_read)
+    tokenized = tokenizer(texts)
+    normalised = tokenizer(paper_texts(texts, tokenizer))
+    keys, signals = [text_key(text) for text in texts], Store(tiny.store)
+
+    def collator_for(settings, family="sts"):
+        request = signal_request(settings, family)
+        tokens, rows = None, None
+        if request.alignment:
+            every = settings.tokens == "all"
+            alignment = read_alignment(tiny.alignment(request.alignment.name))
+            tokens = TokenSignals("importance_all" if every else "importance", alignment)
+        if request.rows:
+            read = normalised if settings.row_text == "normalised" else None
+            rows = RowSignals(Store(tiny.rows(request.rows.name)), request.rows.depth, read)
+        return Collator(tokenized, keys, encoder.pad_id, signals, tokens, rows)
+
+    return collator_for
+
+
+@pytest.fixture(scope="session")
+def collator_for(tiny):
+    """A collator of the texts."""
+    return collators_of(tiny)
+
+
+@pytest.fixture(scope="session")
+def pair_collator_for(tiny_pairs):
+    """A collator of the sentence pairs."""
+    return collators_of(tiny_pairs)
+
+
+@pytest.fixture(scope="session")
+def collators(collator_for):
+    """A collator for each form."""
+    return {form: collator_for(settings) for form, settings in SETTINGS.items()}
+
+
+@pytest.fixture
+def build_for(tiny):
+    """Build a method with random projections, so that no term is near its optimum."""
+
+    def build_for(settings, family="sts", task=None):
         torch.manual_seed(3)
         store = Store(tiny.store)
+        rows = signal_request(settings, family).rows
         method = build_method(
-            SETTINGS[form].model_copy(update=changes),
-            layers=LAYERS[form],
+            settings,
+            student_layers=rows.student_layers(2) if rows else (),
             student_width=32,
             vector_centre=torch.from_numpy(store["vector_centre"]),
             state_centre=torch.from_numpy(store["state_centre"]),
+            task=task,
         )
         return method.eval()
 
-    return build
+    return build_for
+
+
+@pytest.fixture
+def build(build_for):
+    """Build a form's method, with other values of some settings."""
+    return lambda form, **changes: build_for(SETTINGS[form].model_copy(update=changes))
 
 
 def drop_last_text(batch):

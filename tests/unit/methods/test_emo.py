@@ -24,7 +24,7 @@ def read(tiny):
 
 @pytest.fixture(scope="module")
 def pairs(tiny):
-    table = read_alignment(tiny.alignment("mined"))
+    table = read_alignment(tiny.alignment("mined.original"))
     return [
         list(
             zip(

@@ -93,9 +93,9 @@ def test_a_batch_without_pairs_and_rows_passes_and_is_counted(collators, student
         assert terms.counts["attention_skipped"] == 4
         assert terms.counts["transport_skipped"] == 4
     else:
-        # One for each text and layer, as published: 0.5 * 0.1 * (4 / B) * B * k.
-        torch.testing.assert_close(terms.losses["attention"], torch.tensor(0.5 * 0.1 * 4 * 2))
-        assert terms.counts["attention_constant"] == 4
+        # One for each text and layer, as published: 0.05 * (4 / B) * B * k.
+        torch.testing.assert_close(terms.losses["attention"], torch.tensor(0.05 * 4 * 2))
+        assert terms.counts["attention_skipped"] == 4
 
 
 def test_texts_with_too_few_rows_are_counted(tiny, collators, student_of, build):

@@ -1,0 +1,80 @@
+"""The task term: what a student learns besides its teacher.
+
+Without labels it is InfoNCE over two dropout views, as in later work on EMO. With labels it is the
+published one (method-evidence 1.5): a head on the [CLS] state, thrown away with the method.
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from emo.encoder import Encoder, Encoding
+from emo.losses import class_loss, info_nce, score_loss
+from emo.methods.base import Batch
+
+
+class TaskTerm(nn.Module, ABC):
+    """A loss of a student's pass over a batch, not yet weighted."""
+
+    @abstractmethod
+    def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
+        """Return the loss; ``encoding`` is the student's pass over the batch."""
+
+
+class ContrastiveTask(TaskTerm):
+    """InfoNCE between the pass that was made and a second one with other dropout.
+
+    Args:
+        temperature: Of InfoNCE.
+    """
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
+        self._temperature = temperature
+
+    def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
+        """Make the second pass and compare."""
+        second = student(batch["input_ids"], batch["mask"])
+        return info_nce(encoding.vectors, second.vectors, self._temperature)
+
+
+class ClassTask(TaskTerm):
+    """Cross-entropy of a classifier on the [CLS] state: dense layer, tanh, classes.
+
+    Args:
+        width: D_s.
+        classes: Number of classes.
+    """
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        self.classes = nn.Linear(width, classes)
+
+    def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
+        """Classify the texts, or the sentence pairs, of the batch."""
+        return class_loss(self.classes(torch.tanh(self.dense(_first(encoding)))), batch["labels"])
+
+
+class ScoreTask(TaskTerm):
+    """Squared error of a similarity score from 0 to 5 of sentence pairs.
+
+    Args:
+        width: D_s.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width // 2)
+        self.score = nn.Linear(width // 2, 1)
+
+    def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
+        """Score the sentence pairs of the batch."""
+        logits = self.score(torch.tanh(self.dense(_first(encoding)))).squeeze(-1)
+        return score_loss(logits, batch["labels"])
+
+
+def _first(encoding: Encoding) -> Tensor:
+    """Return the states of the first token, [CLS] in every student with such a head."""
+    return encoding.states[:, 0]

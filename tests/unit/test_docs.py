@@ -1,0 +1,34 @@
+"""What the documents say about defaults is what the code does."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from emo.config_methods import EmoPaperSettings, EmoSettings, TokenTerms
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_table_of_switches_is_that_of_the_settings():
+    """One row for each key whose value differs between the forms, with both values."""
+    text = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \| \S.* \|$", text, re.MULTILINE)
+    told = {key: (yaml.safe_load(paper), yaml.safe_load(emo)) for key, paper, emo in rows}
+    emo, paper = EmoSettings(form="emo"), EmoPaperSettings(form="emo-paper")
+    differ = {
+        name: (getattr(paper, name), getattr(emo, name))
+        for name in TokenTerms.model_fields
+        if getattr(paper, name) != getattr(emo, name)
+    }
+    assert told == differ
+
+
+def test_the_readme_gives_both_defaults_of_every_key():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    part = text[text.index("**methods, `form: emo` and") : text.index("**training**")]
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \| \S.* \|$", part, re.MULTILINE)
+    told = {key: (yaml.safe_load(emo), yaml.safe_load(paper)) for key, emo, paper in rows}
+    emo, paper = EmoSettings(form="emo"), EmoPaperSettings(form="emo-paper")
+    fields = TokenTerms.model_fields
+    assert told == {name: (getattr(emo, name), getattr(paper, name)) for name in fields}
