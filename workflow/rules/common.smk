@@ -136,7 +136,9 @@ def signal_files(teacher, student, texts, method):
     folder = f"results/{teacher}/{student}"
     files = {}
     if request.alignment:
-        files["alignment"] = f"{folder}/alignment/{texts}/{request.alignment.name}.parquet"
+        files["alignment"] = (
+            f"{folder}/alignment/{texts}/{request.alignment.name}.parquet"
+        )
     if request.rows:
         files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}"
     return files
