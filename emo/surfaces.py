@@ -23,6 +23,8 @@ class SurfaceReader:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
+        self._backend = tokenizer.backend_tokenizer if tokenizer.is_fast else None
+        self._decoder = self._backend.decoder if self._backend else None
         self._known: dict[int, str] = {}
 
     def __call__(self, token_id: int) -> str:
@@ -42,15 +44,15 @@ class SurfaceReader:
         Raises:
             ConfigError: The tokenizer has no decoder.
         """
-        tokens = [DECODER_ANCHOR, *self._tokenizer.convert_ids_to_tokens(list(token_ids))]
-        if self._tokenizer.is_fast:
-            decoder = self._tokenizer.backend_tokenizer.decoder
-            if decoder is None:
-                raise ConfigError(
-                    f"tokenizer {self._tokenizer.name_or_path!r} has no decoder, so word-start "
-                    "marks cannot be told from text; set one in its tokenizer.json"
-                )
-            decoded: str = decoder.decode(tokens)
+        if self._backend is None:
+            tokens = self._tokenizer.convert_ids_to_tokens(list(token_ids))
+            decoded = self._tokenizer.convert_tokens_to_string([DECODER_ANCHOR, *tokens])
+        elif self._decoder is None:
+            raise ConfigError(
+                f"tokenizer {self._tokenizer.name_or_path!r} has no decoder, so word-start marks "
+                "cannot be told from text; set one in its tokenizer.json"
+            )
         else:
-            decoded = self._tokenizer.convert_tokens_to_string(tokens)
+            tokens = list(map(self._backend.id_to_token, token_ids))
+            decoded = self._decoder.decode([DECODER_ANCHOR, *tokens])
         return decoded.removeprefix(DECODER_ANCHOR).strip()

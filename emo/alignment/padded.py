@@ -14,7 +14,7 @@ from emo.alignment.nearest import PairIndex, edit_distances
 from emo.alignment.pieces import Pieces
 
 # How many token pairs go side by side; bounds the memory, and the result does not depend on it.
-CELLS = 1 << 15
+CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

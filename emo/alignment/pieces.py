@@ -99,9 +99,11 @@ class PieceReader:
     def _piece(self, token_id: int, covered: str) -> str:
         """Choose between the slice and the token, then normalise as the student would."""
         surface = self._tokenizer.surface(token_id)
-        shows_nothing = token_id == self._unknown or UNDECODABLE in surface
-        is_covered = self._own(covered) == "".join(surface.split())
-        piece = covered if shows_nothing or is_covered else surface
+        piece = covered
+        if covered != surface:  # else there is nothing to choose
+            shows_nothing = token_id == self._unknown or UNDECODABLE in surface
+            is_covered = shows_nothing or self._own(covered) == "".join(surface.split())
+            piece = covered if is_covered else surface
         return self._as_student(unicodedata.normalize("NFC", piece))
 
 
