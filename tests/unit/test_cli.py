@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from emo import cli
+from emo.alignment import read_alignment
 from emo.errors import DataError
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
@@ -64,6 +65,11 @@ def test_align_on_a_text_file_writes_the_four_columns(tiny):
     assert list(table.columns) == ["text", "teacher_position", "student_position", "distance"]
     assert set(table["text"]) == {0, 1}
     assert not Path("results").exists(), "no store for a command that tracks nothing"
+    form = ("--method", "mined-dp", "--text", "normalised")
+    done(emo("align", "texts.txt", *models, "--out", "other.parquet", *form))
+    origin = read_alignment(Path("other.parquet")).origin
+    assert origin is not None
+    assert (origin.method, origin.form) == ("mined-dp", "normalised")
 
 
 def test_the_stages_of_a_training_run_one_after_another(tiny):

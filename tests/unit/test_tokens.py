@@ -178,13 +178,18 @@ def test_slow_pairs_find_each_text(slow):
     assert shown(read[0], pair) == ["", "", "", "the", "cat", "", "cat", "the", ""]
     assert read[0].spans[6:8].tolist() == [[8, 11], [12, 15]]
     assert read[1].spans[4].tolist() == [1, 4]
+    long = ("cat " + "the " * 9, "the cat")
+    cut = TextTokenizer(slow(), max_length=7)([long])[0]
+    assert shown(cut, long) == ["", "cat", "the", "", "the", "cat", ""]
+    assert cut.spans[4].tolist() == [41, 44]
 
 
 def test_the_digest_changes_with_what_decides_tokens(tokenizer, slow):
     one = TextTokenizer(tokenizer, "query: ")
     assert one.digest == TextTokenizer(copy.deepcopy(tokenizer), "query: ").digest
-    one(["hello"])
-    assert TextTokenizer(tokenizer, "query: ").digest == one.digest, "calls leave no trace"
+    called = TextTokenizer(tokenizer, "query: ")
+    called(["hello"])
+    assert called.digest == one.digest, "calls leave no trace"
     left = copy.deepcopy(tokenizer)
     left.truncation_side = "left"
     more = copy.deepcopy(tokenizer)

@@ -35,3 +35,11 @@ def test_a_slice_is_read_once():
     for _ in range(2):
         known.look_up("Thethethe", np.array([5, 5, 5]), np.array([[0, 3], [3, 6], [6, 9]]))
     assert sorted(read) == [(5, "The"), (5, "the")]
+
+
+def test_long_slices_that_begin_alike_are_told_apart():
+    """Only eight characters fit into a word."""
+    known = KnownPieces(lambda _, covered: covered)
+    spans = np.array([[0, 9], [9, 18], [0, 8]])
+    strings, _ = known.look_up("abcdefgh1abcdefgh2", np.array([7, 7, 7]), spans)
+    assert strings == ["abcdefgh1", "abcdefgh2", "abcdefgh"]

@@ -73,6 +73,12 @@ def test_chinese_pieces_get_no_blanks_from_the_student_normaliser(teacher, stude
     assert of_student.strings == ["中", "文"]
 
 
+def test_a_slow_student_that_lower_cases_meets_a_lower_cased_teacher(teacher, slow_student):
+    of_teacher, of_student = read("The ÉTÉ cat", teacher, slow_student)
+    assert of_teacher.strings[:3] == ["t", "h", "e"]
+    assert "".join(of_teacher.strings) == "".join(of_student.strings) == "theetecat"
+
+
 def test_literal_special_strings_are_text(teacher, student):
     """Pitfall 33: they get the special's id, but stand in the text."""
     of_teacher, of_student = read("<s> a [CLS]", teacher, student)
