@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 CORES ?= all
 STUDY ?= config.yaml
+BENCH_INPUTS := resources/models/me5-small resources/models/minilm-l3 resources/texts/sentences.parquet
 
 # Absolute, so that git hooks and editors find the same tools; .venv is never activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format schema report ui graph clean
+.PHONY: help demo test bench lint format schema report ui graph clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -27,6 +28,10 @@ demo: $(BIN)/.installed ## distil a real teacher into a real student and report 
 
 test: $(BIN)/.installed ## run all tests (about 5 minutes, no large downloads)
 	python -m pytest -m "not slow"
+
+bench: $(BIN)/.installed ## print what EMO costs, as ratios, into results/bench.json; ONLY=step for a part
+	snakemake --quiet --cores $(CORES) $(BENCH_INPUTS)
+	python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 lint: $(BIN)/.installed ## ruff, mypy, codespell, snakefmt, snakemake --lint
 	ruff check .

@@ -74,7 +74,7 @@ def test_comments_rerun_nothing_and_a_constant_what_depends_on_it(edited):
     outcome = edited.plan()
     assert outcome.nothing_to_do, outcome.output
 
-    edit(edited, "emo/losses/transport.py", r"tolerance: float = 1e-5", "tolerance: float = 1e-6")
+    edit(edited, "emo/losses/plan.py", r"^TOLERANCE: Final = 1e-5$", "TOLERANCE: Final = 1e-6")
     assert edited.plan().jobs == {
         "distil": 3,
         "student": 9,

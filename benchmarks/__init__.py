@@ -1,0 +1,1 @@
+"""What `make bench` measures: what EMO costs beside the plain thing it is compared with."""

@@ -1,0 +1,129 @@
+"""The alignment beside the published mapping as a loop over ``editdistance``, on one core.
+
+The published mapping (method-evidence 1.1) takes three sweeps a text over the strings of its
+tokens: teacher to student and back for the relation map, teacher to student with special tokens for
+the transport map. A string that stands on the other side is not compared.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import editdistance
+
+from benchmarks.child import run_child
+from benchmarks.material import METHOD, Material
+from benchmarks.results import Result, device_name
+from benchmarks.timing import ratios, spread, timed_in_turns
+from emo.alignment import align, align_tokens, pair_finder
+from emo.alignment.stage import load_tokenizer
+from emo.texts import joined, load_texts
+from emo.tokens import TextTokenizer, TokenizedText
+
+NAMES = ("alignment", "alignment.texts_per_second")
+PAIRS = 5
+TEXTS = 500
+"""Texts of each repeat."""
+SHORTEST, LONGEST = 15, 60
+"""Student tokens of a text."""
+
+ONE_CORE = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+Strings = tuple[set[str], set[str]]
+"""Token strings of a text: those that are not special, and all."""
+
+
+def sweep(strings: Iterable[str], others: set[str]) -> dict[str, str]:
+    """Find the nearest other string of each, as the authors do: one comparison after the other."""
+    nearest = {}
+    for string in strings:
+        if string in others:
+            nearest[string] = string
+        else:
+            nearest[string] = min(others, key=lambda other: editdistance.eval(string, other))
+    return nearest
+
+
+def published_sweeps(teacher: Strings, student: Strings) -> None:
+    """Do the three sweeps of a text."""
+    sweep(teacher[0], student[0])
+    sweep(student[0], teacher[0])
+    sweep(teacher[1], student[1])
+
+
+def token_strings(tokenizer: TextTokenizer, texts: Sequence[TokenizedText]) -> list[Strings]:
+    """Return the token strings of each text, marks included; the prompt takes no part."""
+    found = []
+    for text in texts:
+        strings = tokenizer.tokenizer.convert_ids_to_tokens(list(text.input_ids))
+        rows = list(zip(strings, text.special, text.prompt, strict=True))
+        found.append(
+            (
+                {string for string, special, prompt in rows if not special and not prompt},
+                {string for string, _, prompt in rows if not prompt},
+            )
+        )
+    return found
+
+
+def measure_alignment(material: Material) -> list[Result]:
+    """Measure in a process that has one thread, whatever this one has."""
+    request = {name: str(getattr(material, name)) for name in ("teacher", "student", "sentences")}
+    seconds = run_child("benchmarks.alignment", request, ONE_CORE)
+    device = device_name(threads=1)
+    rates = [TEXTS / taken for taken in seconds["whole"]]
+    return [
+        Result.of(
+            NAMES[0],
+            spread(ratios(seconds["sweeps"], seconds["mapping"])),
+            "x editdistance sweeps",
+            device,
+        ),
+        Result.of(NAMES[1], spread(rates), "texts/s", device),
+    ]
+
+
+def seconds_of(teacher: str, student: str, sentences: str) -> dict[str, list[float]]:
+    """Time the sweeps, the mapping and the alignment with both tokenizers, in turns."""
+    tokenizers = load_tokenizer(teacher), load_tokenizer(student)
+    texts = [joined(text) for text in load_texts(Path(sentences)).texts]
+    sizes = [len(text.input_ids) for text in tokenizers[1](texts)]
+    texts = [text for text, size in zip(texts, sizes, strict=True) if SHORTEST <= size <= LONGEST]
+    needed = (PAIRS + 1) * TEXTS
+    if len(texts) < needed:
+        raise ValueError(
+            f"{sentences}: {len(texts)} texts of {SHORTEST} to {LONGEST} tokens, {needed} needed"
+        )
+    teacher_tokens, student_tokens = (tokenizer(texts[:needed]) for tokenizer in tokenizers)
+    strings = [
+        token_strings(tokenizers[0], teacher_tokens),
+        token_strings(tokenizers[1], student_tokens),
+    ]
+
+    def block(number: int) -> slice:
+        return slice(number * TEXTS, (number + 1) * TEXTS)
+
+    def sweeps(number: int) -> None:
+        for pair in zip(*(side[block(number)] for side in strings), strict=True):
+            published_sweeps(*pair)
+
+    def mapping(number: int) -> None:
+        inside = block(number)
+        finder = pair_finder(*tokenizers, METHOD.mass_map)
+        align_tokens(texts[inside], teacher_tokens[inside], student_tokens[inside], finder)
+
+    sweeps_taken, mapping_taken, whole_taken = timed_in_turns(
+        [
+            sweeps,
+            mapping,
+            lambda number: align(texts[block(number)], *tokenizers, METHOD.mass_map),
+        ],
+        PAIRS,
+    )
+    return {"sweeps": sweeps_taken, "mapping": mapping_taken, "whole": whole_taken}
+
+
+if __name__ == "__main__":
+    print(json.dumps(seconds_of(**json.loads(sys.argv[1]))))
