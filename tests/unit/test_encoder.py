@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, BertModel
 
 from emo.attention import Capture
-from emo.config import StudentSettings
+from emo.config_models import StudentSettings
 from emo.encoder import load_encoder, pad
 from emo.errors import ConfigError
 from emo.models import prepare_model

@@ -6,7 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import LlamaConfig, LlamaModel
 
-from emo.config import TeacherSettings
+from emo.config_models import TeacherSettings
 from emo.encoder import Encoder
 from emo.errors import CheckError
 from emo.models import prepare_model

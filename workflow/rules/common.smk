@@ -41,9 +41,12 @@ if workflow.is_main_process:
     clear_stale_lock(Path.cwd())
 
 SOURCES = {
-    slug(part.source): part.source
-    for part in [*study.models().values(), *study.tasks.values()]
-    if slug(part.source)
+    slug(source): source
+    for source in [
+        *(source for model in study.models().values() for source in model.sources),
+        *(task.source for task in study.tasks.values()),
+    ]
+    if slug(source)
 }
 
 
@@ -77,8 +80,17 @@ def model_source(wildcards):
     return source_path(study.models()[wildcards.model].source)
 
 
+def model_adapters(wildcards):
+    return [source_path(source) for source in study.models()[wildcards.model].adapters]
+
+
+def adapter_options(wildcards):
+    return [f"--adapter={path}" for path in model_adapters(wildcards)]
+
+
 def model_files(wildcards):
-    return local_files(study.models()[wildcards.model].source)
+    sources = study.models()[wildcards.model].sources
+    return [file for source in sources for file in local_files(source)]
 
 
 def model_settings(wildcards):

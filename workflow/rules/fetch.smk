@@ -23,6 +23,7 @@ rule model:
     """Prepare a model folder that transformers and sentence-transformers load."""
     input:
         source=model_source,
+        adapters=model_adapters,
         files=model_files,
     output:
         directory("resources/models/{model}"),
@@ -32,8 +33,9 @@ rule model:
         "../../envs/emo.yaml"
     params:
         settings=model_settings,
+        adapters=adapter_options,
         code=code_version("emo.models"),
     message:
         "Prepare model {wildcards.model}"
     shell:
-        "python -m emo model {input.source:q} --settings {params.settings:q} --out {output} --log {log}"
+        "python -m emo model {input.source:q} {params.adapters:q} --settings {params.settings:q} --out {output} --log {log}"

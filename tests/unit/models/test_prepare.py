@@ -5,7 +5,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoTokenizer, BertModel
 
-from emo.config import StudentSettings, TeacherSettings
+from emo.config_models import StudentSettings, TeacherSettings
 from emo.errors import ConfigError, DataError
 from emo.models import prepare_model
 from emo.outputs import sha256_file
@@ -151,9 +151,9 @@ FLAGS = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": False}
     [
         (FLAGS | {"pooling_mode_cls_token": True}, "cls; set `pooling: cls`"),
         (FLAGS | {"pooling_mode_lasttoken": True}, "last; set `pooling: last`"),
-        (FLAGS | {"pooling_mode_max_tokens": True}, "max; take a model with one of the poolings"),
+        (FLAGS | {"pooling_mode_max_tokens": True}, "max; set `format: sentence-transformers`"),
         ({"pooling_mode": "cls"}, "cls; set `pooling: cls`"),
-        ({"pooling_mode": ["mean", "max"]}, "mean and max; take a model with one of the poolings"),
+        ({"pooling_mode": ["mean", "max"]}, "mean and max; set `format: sentence-tr"),
     ],
 )
 def test_another_pooling_than_the_folder_tells_is_refused(bert_folder, tmp_path, content, told):
