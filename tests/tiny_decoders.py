@@ -26,7 +26,11 @@ def sentencepiece_tokenizer(start=True, pad=None):
             single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
         )
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token=pad
+        tokenizer_object=backend,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token=pad,
     )
 
 

@@ -44,6 +44,10 @@ def load_checkpoint(
     """
     if not (folder / "config.json").is_file():
         raise DataError(f"{folder} has no config.json; the source must be a transformers folder")
+    if (folder / "adapter_config.json").is_file():  # transformers would look for the base itself
+        raise ConfigError(
+            f"{folder} holds an adapter; name its base model as `source` and it under `adapters`"
+        )
     with quiet_transformers():
         model = _model(folder, remote_code)
         tokenizer = _tokenizer(folder, remote_code)

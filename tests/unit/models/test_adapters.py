@@ -148,8 +148,9 @@ def test_damaged_weights_are_named(base, two):
 
 
 def test_a_merge_that_is_none_is_noticed(base, two, monkeypatch):
-    monkeypatch.setattr(module.PeftModel, "merge_and_unload", lambda self, **_: self.unload(),
-                        raising=False)
+    monkeypatch.setattr(
+        module.PeftModel, "merge_and_unload", lambda self, **_: self.unload(), raising=False
+    )
     with pytest.raises(CheckError, match=r"merged have cosine -?0\.\d+ to those with it applied"):
         merge_adapters(load(base), two[:1])
 

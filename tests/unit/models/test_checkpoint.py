@@ -1,5 +1,6 @@
 import json
 import logging
+from pathlib import Path
 
 import pytest
 import torch
@@ -102,3 +103,43 @@ def test_silence_ends_with_the_block():
         assert transformers_logging.get_verbosity() == logging.ERROR
     assert transformers_logging.get_verbosity() == before
     assert transformers_logging.is_progress_bar_enabled()
+
+
+def test_pickled_weights_are_read_where_there_are_no_others(bert, bert_folder):
+    """Some models, BGE-M3 among them, were published as a pickle only."""
+    (bert_folder / "model.safetensors").unlink()
+    torch.save(bert.half().state_dict(), bert_folder / "pytorch_model.bin")
+    model, _ = load_checkpoint(bert_folder)
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+    for name, value in bert.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value.float())
+
+
+class Touch:
+    """Pickles to a call that leaves a mark when it is unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+def test_a_pickle_that_runs_code_is_refused(bert, bert_folder, tmp_path):
+    (bert_folder / "model.safetensors").unlink()
+    evil = bert.state_dict() | {"encoder.evil": Touch(tmp_path / "ran")}
+    torch.save(evil, bert_folder / "pytorch_model.bin")
+    with pytest.raises(DataError, match="cannot load the weights"):
+        load_checkpoint(bert_folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_safetensors_are_preferred_to_a_pickle(bert, bert_folder):
+    (bert_folder / "pytorch_model.bin").write_bytes(b"never read")
+    load_checkpoint(bert_folder)
+
+
+def test_an_adapter_is_no_source(bert_folder):
+    (bert_folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="holds an adapter; name its base model as `source`"):
+        load_checkpoint(bert_folder)

@@ -74,8 +74,10 @@ def test_our_own_passes_pool_it_on_both_sides(prepared, side):
     input_ids, mask = pad(tokens, encoder.pad_id)
     if side == "left":
         shifts = mask.shape[1] - mask.sum(1)
-        rows = [(torch.roll(a, int(n)), torch.roll(b, int(n)))
-                for a, b, n in zip(input_ids, mask, shifts, strict=True)]
+        rows = [
+            (torch.roll(a, int(n)), torch.roll(b, int(n)))
+            for a, b, n in zip(input_ids, mask, shifts, strict=True)
+        ]
         input_ids, mask = (torch.stack(part) for part in zip(*rows, strict=True))
     with torch.no_grad():
         vectors = encoder(input_ids, mask).vectors
@@ -94,7 +96,9 @@ def test_a_tokenizer_that_ends_with_it_is_left_alone():
 def test_unknown_and_other_ends_are_refused():
     with pytest.raises(ConfigError, match="has no token `<end>`"):
         ensure_end_token(sentencepiece_tokenizer(), "<end>")
-    with pytest.raises(ConfigError, match=r"ends texts with `<\|endoftext\|>`, not with `<\|im_end"):
+    with pytest.raises(
+        ConfigError, match=r"ends texts with `<\|endoftext\|>`, not with `<\|im_end"
+    ):
         ensure_end_token(byte_tokenizer(), "<|im_end|>")
 
 

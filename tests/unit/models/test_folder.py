@@ -170,7 +170,12 @@ def test_other_kinds_of_modules_and_plain_folders_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("place", "key", "value", "message"),
     [
-        ("1_Pooling", "embedding_dimension", 31, "Pooling module declares vectors of width 31, .* 32"),
+        (
+            "1_Pooling",
+            "embedding_dimension",
+            31,
+            "Pooling module declares vectors of width 31, .* 32",
+        ),
         ("2_Dense", "in_features", 31, "cannot load 2_Dense"),
         ("2_Dense", "activation_function", "os.system", "activation_function `os.system` is not"),
     ],
