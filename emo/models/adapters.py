@@ -30,8 +30,9 @@ _PREFIX = "base_model.model."
 def merge_adapters(model: PreTrainedModel, folders: Sequence[Path]) -> PreTrainedModel:
     """Merge adapters, one after another, and return the model without a trace of them.
 
-    The second adapter of LLM2Vec was trained on the model with the first one merged, so the order
-    matters; a low precision would round the sum, so the model must be in float32.
+    The second adapter of LLM2Vec was trained on the model with the first one merged. The sums of
+    plain LoRA commute; adapters that rescale the merged weights (DoRA) need the order. A low
+    precision would round the sum, so the model must be in float32.
 
     Args:
         model: The base, in float32; its weights are changed in place.
@@ -67,10 +68,6 @@ def _merge(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
             f"applied, expected at least {CLOSEST}; the adapter cannot be merged into this model"
         )
     logger.info("merged %s: %d weights, least cosine %.6f", folder, len(names), cosine)
-    # peft leaves its own record on the model, which saving would take for a live adapter.
-    for trace in ("peft_config", "_hf_peft_config_loaded"):
-        if trace in vars(merged):
-            delattr(merged, trace)
     return merged
 
 

@@ -79,7 +79,6 @@ def _append(backend: Tokenizer, token: str, token_id: int) -> None:
     for name in ("single", "pair"):
         pieces = template[name]
         ends = [place for place, piece in enumerate(pieces) if "Sequence" in piece]
-        ends[-1] = len(pieces) - 1  # behind whatever follows the last text
         for end in reversed(ends):
             kind = next(iter(pieces[end].values()))["type_id"]
             pieces.insert(end + 1, {"SpecialToken": {"id": token, "type_id": kind}})

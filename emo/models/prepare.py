@@ -151,7 +151,8 @@ def _set_up_tokenizer(settings: ModelSettings, tokenizer: PreTrainedTokenizerFas
 
 def _save(settings: ModelSettings, parts: _Parts, model: PreTrainedModel, folder: Path) -> None:
     options = {} if _own_code(settings) else constructor_options(type(model))
-    with tempfile.TemporaryDirectory() as plain, quiet_transformers():
+    # Beside its place, since the temporary folder of a machine may be small or in memory.
+    with tempfile.TemporaryDirectory(dir=folder) as plain, quiet_transformers():
         # One file, so that a digest of one file is a digest of the weights.
         model.save_pretrained(plain, max_shard_size="1TB")
         parts.tokenizer.save_pretrained(plain)

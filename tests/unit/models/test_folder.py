@@ -18,7 +18,7 @@ from emo.encoder import load_encoder, pad
 from emo.errors import ConfigError, DataError
 from emo.models import prepare_model
 
-from ...tiny_decoders import TEXTS, write_folder
+from ...tiny_decoders import TEXTS, sentencepiece_tokenizer, write_folder
 
 PROMPTS = {"query": "query : ", "passage": "the "}
 
@@ -101,9 +101,17 @@ def test_the_folder_s_default_prompt_is_kept_and_unknown_names_are_refused(tmp_p
 
 
 def test_lower_casing_of_the_folder_is_kept(tmp_path):
-    published = write_sentence_folder(tmp_path, HEADS["cls"](), "mistral", do_lower_case=True)
-    path = published / "tokenizer_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "</s>"}))
+    """Old folders tell it beside the tokenizer, whose own file knows nothing of it."""
+    tokenizer = sentencepiece_tokenizer(pad="</s>")
+    plain = write_folder("mistral", tmp_path / "plain", tokenizer=tokenizer)
+    model = SentenceTransformer(modules=[Transformer(str(plain)), Pooling(32)], device="cpu")
+    published = tmp_path / "published"
+    model.save(str(published), create_model_card=False)
+    prepare_model(teacher(), published, tmp_path / "cased")
+    lower, upper = encode(tmp_path / "cased", ["the cat", "THE Cat"])
+    assert (upper - lower).abs().max() > 1e-3
+    path = published / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
     prepare_model(teacher(), published, tmp_path / "out")
     lower, upper = encode(tmp_path / "out", ["the cat", "THE Cat"])
     torch.testing.assert_close(upper, lower)

@@ -69,9 +69,7 @@ def score(folder, sts):
 
 
 def test_mpnet_is_what_its_folder_says(mpnet, sts, tmp_path):
-    settings = TeacherSettings(
-        source={"path": "x"}, format="sentence-transformers", max_length=128
-    )
+    settings = TeacherSettings(source={"path": "x"}, format="sentence-transformers", max_length=128)
     prepare_model(settings, mpnet, tmp_path / "out")
     texts = [first for first, _ in sts[0][:64]]
     published = SentenceTransformer(str(mpnet), device="cpu", local_files_only=True)
