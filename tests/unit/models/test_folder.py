@@ -96,8 +96,8 @@ def test_the_folder_s_default_prompt_is_kept_and_unknown_names_are_refused(tmp_p
     model = load_encoder(tmp_path / "out", device=torch.device("cpu"))
     assert model.tokenizer().prompt == PROMPTS["query"]
     torch.testing.assert_close(encode(tmp_path / "out"), encode(published))
-    with pytest.raises(ConfigError, match="no prompt `qery`; did you mean `query`"):
-        prepare_model(teacher(prompt_name="qery"), published, tmp_path / "out")
+    with pytest.raises(ConfigError, match="no prompt `query2`; did you mean `query`"):
+        prepare_model(teacher(prompt_name="query2"), published, tmp_path / "out")
 
 
 def test_lower_casing_of_the_folder_is_kept(tmp_path):
