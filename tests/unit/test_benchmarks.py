@@ -125,7 +125,8 @@ def test_alignment_times_sweeps_mapping_and_whole(material, monkeypatch):
     names = ("teacher", "student", "sentences")
     seconds = alignment.seconds_of(*(str(getattr(material, name)) for name in names))
     assert {name: len(taken) for name, taken in seconds.items()} == {
-        "sweeps": alignment.PAIRS,
+        "all": alignment.PAIRS,
+        "exact_first": alignment.PAIRS,
         "mapping": alignment.PAIRS,
         "whole": alignment.PAIRS,
     }
@@ -134,7 +135,7 @@ def test_alignment_times_sweeps_mapping_and_whole(material, monkeypatch):
         alignment.seconds_of(*(str(getattr(material, name)) for name in names))
 
 
-def test_sweep_compares_only_strings_without_a_twin(monkeypatch):
+def test_a_sweep_compares_all_or_only_strings_without_a_twin(monkeypatch):
     compared = []
 
     def distance(one, other):
@@ -142,8 +143,11 @@ def test_sweep_compares_only_strings_without_a_twin(monkeypatch):
         return abs(len(one) - len(other))
 
     monkeypatch.setattr(alignment.editdistance, "eval", distance)
-    assert alignment.sweep(["cat", "▁dogs"], {"cat", "dogs"}) == {"cat": "cat", "▁dogs": "dogs"}
+    others, found = {"cat", "dogs"}, {"cat": "cat", "▁dogs": "dogs"}
+    assert alignment.sweep(["cat", "▁dogs"], others, exact_first=True) == found
     assert sorted(compared) == [("▁dogs", "cat"), ("▁dogs", "dogs")]
+    assert alignment.sweep(["cat", "▁dogs"], others, exact_first=False) == found
+    assert len(compared) == 2 + 4
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="counts what a CPU holds")
