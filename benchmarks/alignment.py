@@ -111,8 +111,9 @@ def seconds_of(teacher: str, student: str, sentences: str) -> dict[str, list[flo
         return slice(number * TEXTS, (number + 1) * TEXTS)
 
     def sweeps(number: int, exact_first: bool) -> None:
-        for pair in zip(*(side[block(number)] for side in strings), strict=True):
-            published_sweeps(*pair, exact_first=exact_first)
+        teacher_strings, student_strings = (side[block(number)] for side in strings)
+        for pair in zip(teacher_strings, student_strings, strict=True):
+            published_sweeps(*pair, exact_first)
 
     finder = pair_finder(*tokenizers, METHOD.mass_map)
 
