@@ -117,8 +117,21 @@ class TextTokenizer:
                 self.tokenizer.save_pretrained(folder)
                 files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
                 content = b"".join(path.read_bytes() for path in files)
-        asked = [self.prompt, self.max_length, self.tokenizer.truncation_side]
+        asked = [self.prompt, self.max_length, self.tokenizer.truncation_side, self.unknown_id]
         return hashlib.sha256(content + json.dumps(asked).encode()).hexdigest()
+
+    @cached_property
+    def unknown_id(self) -> int | None:
+        """Id of the unknown token, or None; a bare ``tokenizer.json`` tells it in its model."""
+        if self.tokenizer.unk_token_id is not None or not self.tokenizer.is_fast:
+            known: int | None = self.tokenizer.unk_token_id
+            return known
+        model = json.loads(self.tokenizer.backend_tokenizer.to_str())["model"]
+        if model.get("unk_token") is not None:
+            found: int | None = self.tokenizer.backend_tokenizer.token_to_id(model["unk_token"])
+            return found
+        place: int | None = model.get("unk_id")
+        return place
 
     def surface(self, token_id: int) -> str:
         """Return the characters a token stands for: marks removed, byte pieces decoded.

@@ -19,7 +19,9 @@ class MinedPairs(PiecePairs):
 
     Candidates are ordered by edit distance of their pieces, then by how far apart their spans'
     midpoints lie in the original text, then by index. A pair is kept when each is the other's
-    first candidate and their distance is below the length of the longer piece.
+    first candidate and their distance is below the length of the longer piece. Tokens that show
+    nothing, such as a lone word-start mark, are nobody's candidates: their distance to a piece is
+    that piece's length, which is often the least.
     """
 
     @staticmethod
@@ -32,5 +34,6 @@ class MinedPairs(PiecePairs):
         kind: type[np.integer[Any]] = np.int32 if fits else np.int64
         cost = texts.distances * kind(steps)
         cost += gaps
+        cost[texts.invisible] = np.iinfo(kind).max
         pairs = texts.alike(mutual_nearest(cost))
         return pairs, count_ties(texts.distances, pairs)

@@ -55,6 +55,16 @@ class Padded:
         )
 
     @property
+    def invisible(self) -> NDArray[np.bool_]:
+        """Which pairs have a piece without characters, ``(B, R, S)``."""
+        shortest: NDArray[np.int32] = np.minimum(
+            self.teacher.lengths[self.teacher_place][:, :, None],
+            self.student.lengths[self.student_place][:, None, :],
+        )
+        without: NDArray[np.bool_] = shortest == 0
+        return without
+
+    @property
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Teacher and student tokens of each text, ``(B,)``."""
         return np.diff(self.teacher.bounds)[self.text], np.diff(self.student.bounds)[self.text]

@@ -1,5 +1,6 @@
 """The pairs of a block of texts, as every method gives them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,7 @@ class TextPairs:
     ties: int
 
 
-class PairFinder:
+class PairFinder(ABC):
     """Maps the tokens of blocks of texts; each method is one.
 
     Args:
@@ -45,6 +46,7 @@ class PairFinder:
         self._teacher = teacher
         self._student = student
 
+    @abstractmethod
     def __call__(
         self,
         texts: Sequence[str],
@@ -58,7 +60,6 @@ class PairFinder:
             teacher: The teacher's tokens of each text.
             student: The student's tokens of each text.
         """
-        raise NotImplementedError
 
 
 def chain_pairs(blocks: Iterable[TextPairs], sizes: Sequence[int]) -> TextPairs:

@@ -64,7 +64,7 @@ class PieceReader:
         self._tokenizer = tokenizer
         self._own = own
         self._as_student = as_student
-        self._unknown = tokenizer.tokenizer.unk_token_id
+        self._unknown = tokenizer.unknown_id
         self._known = KnownPieces(self._piece)
 
     def read(self, texts: Sequence[str], tokenized: Sequence[TokenizedText]) -> Pieces:

@@ -15,8 +15,8 @@ class ShownTokens:
     Attributes:
         strings: Token strings of the vocabulary.
         special: True on tokens the tokenizer added.
-        opener: String of the opening special token ("<s>", "[CLS]"), or None where the tokenizer
-            adds none.
+        opener: String of the special token that opens the text ("<s>", "[CLS]"), or None where the
+            tokenizer puts none there.
     """
 
     strings: list[str]
@@ -34,24 +34,14 @@ class ShownReader(dict[int, str]):
     def __init__(self, tokenizer: TextTokenizer) -> None:
         super().__init__()
         self._model = tokenizer.tokenizer
-        self._openers = {self._model.cls_token_id, self._model.bos_token_id} - {None}
 
     def __call__(self, tokenized: TokenizedText) -> ShownTokens:
         """Read one text's tokens, and the opening special among them."""
         kept = ~tokenized.prompt
         input_ids = tokenized.input_ids[kept].tolist()
         special = tokenized.special[kept].tolist()
-        opening = (
-            token_id
-            for token_id, is_special in zip(input_ids, special, strict=True)
-            if is_special and token_id in self._openers
-        )
-        opener = next(opening, None)
-        return ShownTokens(
-            list(map(self.__getitem__, input_ids)),
-            special,
-            None if opener is None else self[opener],
-        )
+        strings = list(map(self.__getitem__, input_ids))
+        return ShownTokens(strings, special, strings[0] if special[:1] == [True] else None)
 
     def __missing__(self, token_id: int) -> str:
         """Ask the tokenizer for a string for the first time."""

@@ -16,6 +16,11 @@ from emo.tokens import TextTokenizer
 
 logger = logging.getLogger(__name__)
 
+USUAL_LENGTH = 512
+"""Longest sequence of a tokenizer that names none, as a bare ``tokenizer.json``."""
+UNLIMITED = 10**6
+"""Tokenizers without a limit of their own carry a number far above this one."""
+
 
 def align_texts(
     texts: Path,
@@ -60,18 +65,23 @@ def load_tokenizer(name: str) -> TextTokenizer:
             if path.is_file()
             else AutoTokenizer.from_pretrained(name)
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:  # the library raises nothing narrower for a file it cannot read
         raise ConfigError(
             f"{name}: no tokenizer folder, tokenizer.json file or hub id: {error}"
         ) from None
-    return TextTokenizer(tokenizer)
+    longest = tokenizer.model_max_length
+    return TextTokenizer(tokenizer, max_length=longest if longest < UNLIMITED else USUAL_LENGTH)
 
 
 def _read_texts(path: Path) -> list[Text]:
     if path.suffix == ".parquet":
         return load_texts(path).texts
     try:
-        with path.open(encoding="utf-8") as lines:  # str.splitlines would also split at U+2028
-            return [line.removesuffix("\n") for line in lines]
+        # str.splitlines would also split at U+2028, and universal newlines at a lone "\r".
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            read: list[Text] = [line.removesuffix("\n").removesuffix("\r") for line in lines]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable UTF-8 text file: {error}") from None
+    if not read:
+        raise DataError(f"{path}: holds no text; write one a line")
+    return read

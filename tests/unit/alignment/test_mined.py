@@ -28,6 +28,13 @@ def test_nothing_in_common_stays_unmapped():
     assert pairs(pieces([""], [0]), pieces([""], [0])) == []
 
 
+def test_a_piece_that_shows_nothing_is_nobodys_candidate():
+    """A lone word-start mark is as far from "po" as "pood" is, and would stand nearer."""
+    teacher = pieces(["", "pood"], [4, 9])
+    assert pairs(teacher, pieces(["po"], [5])) == [(2, 1)]
+    assert pairs(pieces(["po"], [5]), teacher) == [(1, 2)]
+
+
 def test_long_texts_need_wide_numbers():
     """Distances times gaps beyond 32 bits must not wrap around."""
     far = 2**31 - 2

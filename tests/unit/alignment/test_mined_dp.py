@@ -38,6 +38,12 @@ def test_equal_costs_go_to_the_nearer_midpoints_then_to_the_earlier_tokens():
     assert pairs(pieces(["é"], [1]), pieces(["é", "é"], [1, 1])) == [(1, 1)]
 
 
+def test_equal_sums_of_shares_are_ties():
+    """1/2 + 1/3 + 1 by either map: rounded shares would take the one that lies farther apart."""
+    assert all(POINT % length == 0 for length in range(1, 17))
+    assert LEFT_OVER * 2 == POINT
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_no_other_map_in_order_costs_less(seed):
     """Every map of a short text that never crosses is tried."""

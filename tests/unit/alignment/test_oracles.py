@@ -103,8 +103,8 @@ def student_piece(token: Token) -> str:
 
 
 def oracle_mined(text: str, teacher: TextTokenizer, student: TextTokenizer) -> list[tuple]:
-    left = [token for token in plain_tokens(teacher, text) if not token.special]
-    right = [token for token in plain_tokens(student, text) if not token.special]
+    left = [t for t in plain_tokens(teacher, text) if not t.special and teacher_piece(t)]
+    right = [s for s in plain_tokens(student, text) if not s.special and student_piece(s)]
     distance = {
         (i, j): editdistance.eval(teacher_piece(t), student_piece(s))
         for i, t in enumerate(left)
@@ -129,7 +129,7 @@ def oracle_dp(text: str, teacher: TextTokenizer, student: TextTokenizer) -> list
     right = [token for token in plain_tokens(student, text) if not token.special]
     left_pieces = [teacher_piece(token) for token in left]
     right_pieces = [student_piece(token) for token in right]
-    left_over = 1 << 15
+    left_over = 720_720 // 2
 
     @cache
     def best(i: int, j: int) -> tuple[int, int]:

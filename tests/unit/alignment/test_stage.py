@@ -54,6 +54,25 @@ def test_a_tokenizer_folder_or_file_will_do(tiny, tmp_path):
     assert load_tokenizer(str(tiny.teacher)).prompt == "query: "
 
 
+def test_a_bare_file_gives_what_its_folder_gives(tiny, tmp_path):
+    """It names no special tokens: unknown and opening ones are told by model and sequence."""
+    path = tmp_path / "texts.txt"
+    read = [text for text in tiny.texts_read if len(text) < 100]  # only folders name a length
+    path.write_text("\n".join(read), encoding="utf-8")
+    sources = [tiny.folder / f"{side}-source" for side in ("teacher", "student")]
+    for method in ("mined", "mined-masses"):
+        tables = []
+        for pair in (sources, [source / "tokenizer.json" for source in sources]):
+            align_texts(path, *map(str, pair), method, tmp_path / "out.parquet")
+            tables.append(pd.read_parquet(tmp_path / "out.parquet"))
+        pd.testing.assert_frame_equal(*tables)
+
+
+def test_a_tokenizer_reads_as_far_as_it_says(tiny):
+    assert load_tokenizer(str(tiny.folder / "teacher-source")).max_length == 64
+    assert load_tokenizer(str(tiny.folder / "teacher-source" / "tokenizer.json")).max_length == 512
+
+
 def test_types_are_aligned_on_the_papers_text(tiny, tmp_path):
     """Lower-cased and without punctuation, as the rows of `emo-paper` are read."""
     path = tmp_path / "texts.txt"
@@ -73,7 +92,21 @@ def test_what_cannot_be_read_is_refused_by_name(tiny, lines, tmp_path):
     (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.txt: not a readable UTF-8 text file"):
         align(tiny, tmp_path / "latin.txt", tmp_path / "out.parquet")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"tokenizer\.json: no tokenizer folder"):
+        align(tiny, lines, tmp_path / "out.parquet", tmp_path / "tokenizer.json")
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(DataError, match=r"empty\.txt: holds no text; write one a line"):
+        align(tiny, tmp_path / "empty.txt", tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_line_ends_at_a_line_feed_only(tiny, tmp_path):
+    """With or without a carriage return before it; a lone one is part of a text."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"cat sings\r\ndog\rbird\r\n")
+    align(tiny, path, tmp_path / "out.parquet")
+    assert read_alignment(tmp_path / "out.parquet").statistics.texts == 2
 
 
 @pytest.mark.parametrize(
