@@ -10,7 +10,7 @@ import torch
 from benchmarks.material import METHOD, STUDY_STUDENT, Material
 from benchmarks.results import Result, device_name
 from benchmarks.step import PLAIN
-from benchmarks.timing import ratios, spread, timed_in_turns
+from benchmarks.timing import Work, ratios, spread, timed_in_turns
 from benchmarks.training import Training
 from emo.methods.pooled import PooledMethod
 
@@ -31,7 +31,7 @@ def measure_loss_time(material: Material) -> list[Result]:
             plain.repeat,
             attention.repeat,
             transport.repeat,
-            lambda number: _pooled(plain, number),
+            _pooled_terms(plain),
             lambda number: emo.collate(number),
         ],
         ROUNDS,
@@ -45,11 +45,15 @@ def measure_loss_time(material: Material) -> list[Result]:
     ]
 
 
-def _pooled(training: Training, number: int) -> None:
+def _pooled_terms(training: Training) -> Work:
     """Compute the pooled terms of a batch and their gradient on the student's vectors."""
-    batch = training.collate(number)
-    vectors = torch.randn_like(batch["teacher_vectors"], requires_grad=True)
+    batch = training.collate(0)
     method = training.model.method
     assert isinstance(method, PooledMethod)
-    terms = torch.stack(list(method.pooled_terms(vectors, batch).values()))
-    torch.autograd.grad(terms.sum(), vectors)
+
+    def repeat(number: int) -> None:
+        vectors = torch.randn_like(batch["teacher_vectors"], requires_grad=True)
+        terms = torch.stack(list(method.pooled_terms(vectors, batch).values()))
+        torch.autograd.grad(terms.sum(), vectors)
+
+    return repeat

@@ -1,5 +1,6 @@
 """From the files of a training to a model and its batches."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from emo.student import add_fitted_head, set_dropout
 from emo.texts import TextSet, load_texts
 from emo.tokens import TokenizedText
 from emo.trainer import Distillation
+
+logger = logging.getLogger(__name__)
 
 
 class DistilSettings(BaseModel):
@@ -93,6 +96,8 @@ def assemble(settings: DistilSettings, inputs: DistilInputs) -> Assembly:
         add_fitted_head(student, tokenized, text_set.keys, signals)
     if settings.method.dropout is not None:
         set_dropout(student, settings.method.dropout)
+    if isinstance(settings.method, TokenTerms) and settings.method.task:
+        _warn_of_equal_views(settings.method.dropout)
     rows = settings.request.rows
     method = build_method(
         settings.method,
@@ -135,6 +140,14 @@ def _collator(
             read = tokenizer(paper_texts(text_set.texts, tokenizer))
         row_signals = RowSignals(store, request.rows.depth, read)
     return Collator(tokenized, text_set.keys, student.pad_id, signals, token_signals, row_signals)
+
+
+def _warn_of_equal_views(dropout: float | None) -> None:
+    if dropout == 0.0:
+        logger.warning(
+            "the task term compares two dropout views of a text, but `dropout` is 0, so that both "
+            "are the same: it only pushes texts apart; set `dropout: null` for the model's own"
+        )
 
 
 def _importance(method: MethodSettings) -> str:

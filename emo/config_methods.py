@@ -43,7 +43,7 @@ Transport = Annotated[Weight, Field(description="weight of the transport term")]
 Layers = Annotated[
     Annotated[Annotated[int, Field(ge=1)], Tag("number")]
     | Annotated[dict[Family, Annotated[int, Field(ge=1)]], Tag("mapping")]
-    | Annotated[Annotated[list[LayerPair], Field(min_length=1)], Tag("list")],
+    | Annotated[Annotated[list[LayerPair], Field(min_length=1, max_length=12)], Tag("list")],
     Discriminator(_kind),
     Field(
         description="layers whose attention is compared: how many of the student's last ones, the "
@@ -182,7 +182,24 @@ class TokenTerms(PooledTerms):
     @field_validator("layers")
     @classmethod
     def _every_family(cls, layers: Layers) -> Layers:
-        return _PAPER_LAYERS | layers if isinstance(layers, dict) else layers
+        """Fill in the families that are left out, and refuse a pair that is named twice."""
+        if isinstance(layers, list) and len({tuple(pair) for pair in layers}) < len(layers):
+            raise ValueError("name no pair of layers twice")
+        if isinstance(layers, dict):
+            default = cls.model_fields["layers"].default
+            usual = default if isinstance(default, dict) else dict.fromkeys(_PAPER_LAYERS, default)
+            return usual | layers
+        return layers
+
+    @model_validator(mode="after")
+    def _enough_rows(self) -> Self:
+        needed = 4 if self.cka in ("debiased", "pooled") else 2
+        if self.attention and self.rows != "third" and self.rows < needed:
+            raise ValueError(
+                f"`rows: {self.rows}` is too few for `cka: {self.cka}`, which needs {needed}; "
+                "every text would be left out"
+            )
+        return self
 
 
 class EmoSettings(TokenTerms):

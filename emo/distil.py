@@ -119,8 +119,14 @@ def _train(
 def _log_left_out(history: Sequence[Mapping[str, Any]], batch_size: int) -> None:
     """Say how many texts of a batch a term could not use, on average over the recorded steps."""
     for reason in history[-1]["counts"]:
-        mean = sum(record["counts"][reason] for record in history) / len(history)
-        logger.info("%s: %.1f of %d texts a step", reason, mean, batch_size)
+        counts = [record["counts"][reason] for record in history]
+        logger.info("%s: %.1f of %d texts a step", reason, sum(counts) / len(history), batch_size)
+        if min(counts) >= batch_size:
+            logger.warning(
+                "%s: every text of every recorded step, so that the term taught nothing; see "
+                "docs/method.md for what a term needs",
+                reason,
+            )
 
 
 def _digests(inputs: DistilInputs) -> dict[str, Any]:

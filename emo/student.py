@@ -43,10 +43,13 @@ def add_fitted_head(
 
 
 def set_dropout(student: Encoder, rate: float) -> None:
-    """Set the rate of every dropout layer of a student."""
+    """Set the rate of every dropout layer of a student, and of attention that drops by itself."""
     for module in student.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate
+        for name, value in vars(module).items():
+            if name.endswith("dropout") and isinstance(value, float):
+                setattr(module, name, rate)
 
 
 def spread(student: Encoder, texts: Sequence[TokenizedText]) -> float:

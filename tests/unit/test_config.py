@@ -104,6 +104,17 @@ def test_every_key_of_the_model_is_described_or_plain():
         ),
         (
             "methods.emo",
+            {"form": "emo", "rows": 3},
+            "methods.emo: `rows: 3` is too few for `cka: debiased`, which needs 4; every text",
+        ),
+        (
+            "methods.emo",
+            {"form": "emo", "layers": [[0, 1], [0, 1]]},
+            "methods.emo.layers: name no pair of layers twice",
+        ),
+        ("methods.emo", {"form": "emo", "rows": []}, "methods.emo.rows: expected number or word"),
+        (
+            "methods.emo",
             {"form": "emo", "cosine": 0, "relational": 0, "attention": 0, "transport": 0},
             "methods.emo: give `cosine` or `relational` or `task` or `attention` or `tr",
         ),
@@ -252,3 +263,10 @@ def test_profiles_are_yaml_and_say_nothing_of_the_study(profile):
 
 def _plain(name):
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize(("form", "others"), [("emo", 1), ("emo-paper", 2)])
+def test_families_that_are_left_out_keep_the_number_of_their_form(form, others):
+    study = parse_study(changed(**{"methods.emo": {"form": form, "layers": {"classification": 3}}}))
+    layers = study.methods["emo"].layers
+    assert layers == {"classification": 3, "pairs": others, "sts": others}

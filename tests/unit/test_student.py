@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaModel
 
 from emo.encoder import load_encoder
 from emo.errors import CheckError
@@ -65,3 +66,27 @@ def test_a_student_whose_spread_is_gone_has_collapsed(after):
 def test_a_teacher_space_that_is_narrow_is_no_collapse():
     """E5 vectors have a mean cosine of 0.8: a fixed limit would refuse narrower teachers."""
     check_collapse(0.02, 0.015)
+
+
+def test_dropout_reaches_attention_that_drops_by_itself():
+    """Llama keeps the rate of its attention as a number, not as a layer."""
+    config = LlamaConfig(
+        vocab_size=20,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        attention_dropout=0.5,
+    )
+    model = LlamaModel(config).train()
+    input_ids = torch.arange(8)[None]
+
+    def moves():
+        states = [model(input_ids).last_hidden_state for _ in range(2)]
+        return not torch.equal(*states)
+
+    assert moves()
+    set_dropout(model, 0.0)
+    assert not moves()
+    set_dropout(model, 0.5)
+    assert moves()
