@@ -21,6 +21,7 @@ from emo.config_models import StudentSettings, TeacherSettings
 from emo.models import prepare_model
 from emo.outputs import read_json, write_json
 from emo.requests import RowRequest, signal_request
+from emo.store import STORE_FILE, gather
 from emo.teach import teach
 from emo.texts import joined, load_texts, text_key
 from emo.tokens import TextTokenizer
@@ -32,6 +33,9 @@ STUDY_STUDENT = "minilm-l3"
 """The default student of the study; any other name is one of `SHAPES`."""
 
 _MOST_POSITIONS = 512
+
+WHOLE = "1-of-1"
+"""Name of a shard that holds a whole text set."""
 
 METHOD = EmoSettings(form="emo")
 """The default EMO; both of its token terms are served by one map."""
@@ -103,11 +107,12 @@ class Material:
         return out
 
     def store(self, length: int) -> Path:
-        """The teacher's signals."""
-        out = self.folder / f"store-{length}"
-        if not out.exists():
-            teach(self.teacher_model(length), self.long_texts(length), out)
-        return out
+        """The teacher's signals, in one shard."""
+        folder = self.folder / f"store-{length}"
+        if not folder.exists():
+            teach(self.teacher_model(length), self.long_texts(length), folder / WHOLE)
+            gather([folder / WHOLE], folder / STORE_FILE)
+        return folder / STORE_FILE
 
     def alignment(self, length: int) -> Path:
         """The map of the transport term, which serves the attention term, too."""
@@ -118,9 +123,9 @@ class Material:
         return out
 
     def rows(self, student: str, length: int) -> Path:
-        """The attention rows for a student."""
-        out = self.folder / f"rows-{student}-{length}"
-        if not out.exists():
+        """The attention rows for a student, in one shard."""
+        folder = self.folder / f"rows-{student}-{length}"
+        if not folder.exists():
             store_rows(
                 row_request(),
                 teacher=self.teacher_model(length),
@@ -128,9 +133,10 @@ class Material:
                 texts=self.long_texts(length),
                 store=self.store(length),
                 alignment=self.alignment(length),
-                out=out,
+                out=folder / WHOLE,
             )
-        return out
+            gather([folder / WHOLE], folder / STORE_FILE)
+        return folder / STORE_FILE
 
 
 def texts_of_length(sentences: list[str], tokenizer: TextTokenizer, count: int) -> list[str]:

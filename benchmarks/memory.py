@@ -15,7 +15,7 @@ from benchmarks.teacher import CapturedPass, PlainPass
 from benchmarks.timing import ratios, spread
 from benchmarks.training import Training
 from emo.assembly import DistilInputs
-from emo.teach import BATCH_SIZE
+from emo.teacher_pass import BATCH_TEXTS
 from emo.texts import joined, load_texts
 
 STUDENTS = ("bert-base", "minilm6")
@@ -65,7 +65,7 @@ def peak_of(request: dict[str, Any]) -> int:
         return peak_bytes(lambda: _steps(training))
     make = CapturedPass if request["capture"] else PlainPass
     run = make(Path(request["teacher"]))
-    texts = [joined(text) for text in load_texts(Path(request["texts"])).texts][:BATCH_SIZE]
+    texts = [joined(text) for text in load_texts(Path(request["texts"])).texts][:BATCH_TEXTS]
     run(texts[:1])  # weights are mapped files, resident once they have been read
     return peak_bytes(lambda: run(texts))
 

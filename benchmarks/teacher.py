@@ -15,12 +15,19 @@ from benchmarks.timing import ratios, spread, timed_in_turns
 from emo.attention import Capture
 from emo.embedding import load_model
 from emo.encoder import load_encoder
-from emo.teach import BATCH_SIZE, TeacherBatch, importance_capture, importances, teacher_passes
+from emo.teacher_pass import (
+    BATCH_TEXTS,
+    TeacherBatch,
+    importance_capture,
+    importances,
+    teacher_batches,
+    teacher_pass,
+)
 from emo.texts import joined, load_texts
 
 NAME = "teacher_pass"
 PAIRS = 5
-TEXTS = 8 * BATCH_SIZE
+TEXTS = 8 * BATCH_TEXTS
 """Texts of each repeat."""
 
 
@@ -36,7 +43,7 @@ class PlainPass:
 
     def __call__(self, texts: Sequence[str]) -> None:
         """Embed texts."""
-        self._model.encode([*texts], batch_size=BATCH_SIZE, show_progress_bar=False)
+        self._model.encode([*texts], batch_size=BATCH_TEXTS, show_progress_bar=False)
 
 
 class CapturedPass:
@@ -52,8 +59,8 @@ class CapturedPass:
 
     def __call__(self, texts: Sequence[str]) -> None:
         """Take vectors, states, importance and rows of texts."""
-        passes = teacher_passes(self._encoder, self._tokenizer(texts), self._capture, NAME)
-        for batch, encoding in passes:
+        for batch in teacher_batches(self._tokenizer(texts), self._encoder):
+            encoding = teacher_pass(self._encoder, batch, self._capture(batch))
             for taken in (encoding.vectors, encoding.states, encoding.rows):
                 taken.cpu().numpy()
             importances(batch, encoding).cpu().numpy()

@@ -24,7 +24,7 @@ class Training:
 
     def __init__(self, method: MethodSettings, inputs: DistilInputs) -> None:
         settings = DistilSettings(method=method, training=TRAINING, family="sts", seed=1)
-        made = assemble(settings, inputs)
+        made = assemble(settings, inputs, inputs.texts.with_suffix(".tokens"))
         self.model, self._collator = made.model, made.collator
         # Only its optimiser is used: its loop would also record, seal and show progress.
         trainer = DistillationTrainer(

@@ -1,7 +1,7 @@
 """From the files of a training to a model and its batches."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from emo.errors import ConfigError, DataError
 from emo.methods import build_method
 from emo.requests import RowRequest, SignalRequest, signal_request
 from emo.store import Store
+from emo.stored_tokens import StoredTokens, store_tokens
 from emo.student import add_fitted_head, set_dropout
-from emo.texts import TextSet, load_texts
-from emo.tokens import TokenizedText
+from emo.texts import count_texts, text_chunks
+from emo.tokens import TEXTS_PER_CALL, TextTokenizer, TokenizedText
 from emo.trainer import Distillation
 
 logger = logging.getLogger(__name__)
@@ -49,9 +50,9 @@ class DistilInputs:
     Attributes:
         student: The prepared, untrained student.
         texts: The text set.
-        store: The teacher's signals.
+        store: The file of the store of the teacher's signals.
         alignment: The token map, for methods with a transport term.
-        rows: The attention rows, for methods with an attention term.
+        rows: The file of the store of attention rows, for methods with an attention term.
     """
 
     student: Path
@@ -73,27 +74,32 @@ class Assembly:
 
     model: Distillation
     collator: Collator
-    tokenized: Sequence[TokenizedText]
+    tokenized: StoredTokens
 
 
-def assemble(settings: DistilSettings, inputs: DistilInputs) -> Assembly:
+def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> Assembly:
     """Load the student, give it what its method needs, and open the signals.
+
+    Args:
+        settings: Method, budget and seed.
+        inputs: Files to read.
+        folder: Where the student's tokens are kept meanwhile; the training's own.
 
     Raises:
         ConfigError: There are too few texts for a batch, or a file is not given.
         DataError: A file does not fit the others or the method.
     """
-    text_set = load_texts(inputs.texts)
-    if len(text_set.texts) < settings.training.batch_size:
+    texts = count_texts(inputs.texts)
+    if texts < settings.training.batch_size:
         raise ConfigError(
-            f"{inputs.texts}: {len(text_set.texts)} texts do not fill one batch; lower "
+            f"{inputs.texts}: {texts} texts do not fill one batch; lower "
             f"`training.batch_size` (now {settings.training.batch_size}) or give more texts"
         )
     student = load_encoder(inputs.student)
-    tokenized = student.tokenizer()(text_set.texts)
+    tokenized = _tokens(student.tokenizer(), inputs.texts, folder / "tokens")
     signals = Store(inputs.store)
     if settings.method.projection == "student":
-        add_fitted_head(student, tokenized, text_set.keys, signals)
+        add_fitted_head(student, tokenized, tokenized.keys, signals)
     if settings.method.dropout is not None:
         set_dropout(student, settings.method.dropout)
     if isinstance(settings.method, TokenTerms) and settings.method.task:
@@ -106,7 +112,7 @@ def assemble(settings: DistilSettings, inputs: DistilInputs) -> Assembly:
         vector_centre=torch.from_numpy(signals["vector_centre"]),
         state_centre=torch.from_numpy(signals["state_centre"]),
     )
-    collator = _collator(settings, inputs, student, text_set, tokenized, signals)
+    collator = _collator(settings, inputs, student, tokenized, signals, folder)
     return Assembly(Distillation(student, method), collator, tokenized)
 
 
@@ -114,9 +120,9 @@ def _collator(
     settings: DistilSettings,
     inputs: DistilInputs,
     student: Encoder,
-    text_set: TextSet,
-    tokenized: Sequence[TokenizedText],
+    tokenized: StoredTokens,
     signals: Store,
+    folder: Path,
 ) -> Collator:
     request = settings.request
     tokenizer = student.tokenizer()
@@ -129,17 +135,38 @@ def _collator(
             path,
             method=request.alignment.method,
             form=request.alignment.text,
+            teacher=signals.identity["tokenizer"],
             student=tokenizer.digest,
         )
-        token_signals = TokenSignals(_importance(settings.method), alignment)
+        importance = _importance(settings.method)
+        if importance == "importance_all" and "kept" in signals.names:
+            raise ConfigError(
+                f"{signals.folder}: holds states of text tokens only, but this method counts "
+                "special tokens, too; leave out the teacher's `store.tokens`, or set the method's "
+                "`tokens` to text"
+            )
+        token_signals = TokenSignals(importance, alignment)
     if request.rows is not None:
         store = Store(_given(inputs.rows, "attention rows", "--rows"))
-        _check_rows(store, request.rows)
+        _check_rows(store, request.rows, student, signals)
         read = None
         if request.rows.map.text == "normalised":
-            read = tokenizer(paper_texts(text_set.texts, tokenizer))
+            read = _tokens(tokenizer, inputs.texts, folder / "normalised-tokens", normalised=True)
         row_signals = RowSignals(store, request.rows.depth, read)
-    return Collator(tokenized, text_set.keys, student.pad_id, signals, token_signals, row_signals)
+    return Collator(tokenized, tokenized.keys, student.pad_id, signals, token_signals, row_signals)
+
+
+def _tokens(
+    tokenizer: TextTokenizer, texts: Path, folder: Path, normalised: bool = False
+) -> StoredTokens:
+    """Tokenize a text set onto the disk, or find it there: the folder is this training's own."""
+
+    def chunks() -> Iterator[tuple[Sequence[str], Sequence[TokenizedText]]]:
+        for chunk in text_chunks(texts, range(count_texts(texts)), TEXTS_PER_CALL):
+            read = paper_texts(chunk.texts, tokenizer) if normalised else chunk.texts
+            yield chunk.keys, tokenizer(read)
+
+    return store_tokens(folder, chunks())
 
 
 def _warn_of_equal_views(dropout: float | None) -> None:
@@ -156,13 +183,20 @@ def _importance(method: MethodSettings) -> str:
     return "importance_all" if every else "importance"
 
 
-def _check_rows(store: Store, asked: RowRequest) -> None:
-    """Rows of another request could be cut into layers of the wrong width without an error."""
-    if store.identity["request"] != asked.name:
-        raise DataError(
-            f"{store.folder}: rows {store.identity['request']}, but the method asks for "
-            f"{asked.name}; give those that `emo teach-rows` makes for it"
-        )
+def _check_rows(store: Store, asked: RowRequest, student: Encoder, signals: Store) -> None:
+    """Rows of another request, student or teacher would often fit, and teach nonsense."""
+    expected = {
+        "request": asked.name,
+        "signals": signals.digest,
+        "student_layers": student.layers,
+        "student_tokenizer": student.tokenizer().digest,
+    }
+    for name, value in expected.items():
+        if store.identity[name] != value:
+            told = f"{name} {store.identity[name]}, but the method asks for {value}"
+            raise DataError(
+                f"{store.folder}: rows of {told}; give those that `emo teach-rows` makes for it"
+            )
 
 
 def _given(path: Path | None, what: str, option: str) -> Path:

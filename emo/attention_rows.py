@@ -1,35 +1,37 @@
 """Add the attention rows that one student's method asks for to a teacher's signals.
 
 Rows follow the student's map and depth, so they are stored apart from the signals that do not:
-once per request, shared by every method, seed and epoch that asks for the same.
+once per request, shared by every method, seed and epoch that asks for the same. What another
+student's rows hold already is copied from there, see :mod:`emo.row_reuse`.
 
 Arrays for each text: ``offsets`` of its selected tokens, their ``teacher_position`` and
 ``student_position``, ``value_offsets`` and ``values``, the rows of its k layers as (k, m, R) where
-R counts all teacher tokens but the prompt's.
+R counts all teacher tokens but the prompt's; with a ranking pass of its own also what it gave.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import AutoConfig
 
-from emo.alignment import content_text, paper_texts, read_alignment, require_origin
-from emo.attention import Capture
-from emo.encoder import Encoder, load_encoder
+from emo.alignment import Alignment, read_alignment, require_origin
+from emo.encoder import load_encoder
 from emo.errors import DataError
-from emo.outputs import sha256_file
+from emo.outputs import exclusive, read_json, sha256_file
+from emo.progress import Progress
 from emo.provenance import code_version
 from emo.requests import RowRequest
-from emo.row_selection import ContentRanking, Ranking, Selection, TextRanking, select_rows
-from emo.store import Store, write_store
-from emo.teach import TeacherBatch, importance_capture, importances, teacher_passes
-from emo.texts import Text, joined, load_texts
-from emo.tokens import TokenizedText
+from emo.row_job import RowJob, RowPrecision
+from emo.row_reuse import RowPool
+from emo.store import ShardName, Store, write_shard
+from emo.teacher_pass import CHUNK_TEXTS, teacher_identity
+from emo.texts import count_texts, text_chunks
 
 logger = logging.getLogger(__name__)
 
@@ -67,121 +69,95 @@ def store_rows(
     alignment: Path,
     out: Path,
     dtype: str = "float32",
+    precision: RowPrecision = "float32",
+    reuse: Path | None = None,
 ) -> None:
-    """Store the attention rows of a request.
+    """Store the attention rows of a request for a shard of a text set.
 
     Args:
         request: What is asked for.
         teacher: The prepared teacher folder.
         student: The prepared student folder.
         texts: The text set.
-        store: The teacher's signals for it.
+        store: The file of the store of the teacher's signals.
         alignment: The request's map.
-        out: Folder of the new store.
+        out: Folder of the shard; its name says which it is, such as ``1-of-2``.
         dtype: Precision of the pass.
+        precision: Type in which rows are stored.
+        reuse: Folder of the teacher's results, where rows of other students and requests stand as
+            ``{student}/rows/{texts}/{request}/{shard}``; None computes everything.
     """
-    text_set = load_texts(texts)
-    keys, read = text_set.keys, text_set.texts
+    rows = ShardName.parse(out.name).rows(count_texts(texts))
     signals = Store(store)
-    pairs = read_alignment(alignment)
+    _require_teacher(signals, teacher)
     encoder = load_encoder(teacher, dtype).eval()
     depth = AutoConfig.from_pretrained(student).num_hidden_layers
     layers = [pair[1] for pair in layer_pairs(request, depth, encoder.layers)]
     student_tokenizer = load_encoder(student, device=torch.device("cpu")).tokenizer()
-    require_origin(
-        pairs.origin,
-        alignment,
-        method=request.map.method,
-        form=request.map.text,
-        teacher=encoder.tokenizer().digest,
-        student=student_tokenizer.digest,
-    )
-    if request.map.text == "normalised":
-        read = list[Text](paper_texts(read, student_tokenizer))
-    tokenized = encoder.tokenizer()(read)
-    ranking = _ranking(request, encoder, read, tokenized, signals, keys)
-    identity = {
+    source = teacher_identity(teacher, encoder, dtype) | {
+        "values": precision,
+        "code": code_version("emo.attention_rows"),
+    }
+    identity = source | {
         "signals": signals.digest,
         "alignment": sha256_file(alignment),
         "student_layers": depth,
+        "student_tokenizer": student_tokenizer.digest,
         "request": request.name,
-        "code": code_version("emo.attention_rows"),
+        "layers": layers,
     }
-    selections = select_rows(request, pairs, len(read), ranking)
-    _write(out, identity, keys, encoder, tokenized, selections, layers)
+    normaliser = student_tokenizer if request.map.text == "normalised" else None
+    totals: dict[str, Any] = {}
+    with _pool(reuse, texts, out) as pool, write_shard(out, identity, totals) as writer:
+        job = RowJob(request, encoder, layers, source, signals, pool, writer, precision, normaliser)
+        pairs = read_alignment(alignment, rows)
+        require_origin(
+            pairs.origin,
+            alignment,
+            method=request.map.method,
+            form=request.map.text,
+            teacher=encoder.tokenizer().digest,
+            student=student_tokenizer.digest,
+        )
+        with Progress(len(rows), "attention rows") as progress:
+            first = rows.start
+            for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
+                job.run(chunk, _of_texts(pairs, range(first, first + len(chunk.keys))), progress)
+                first += len(chunk.keys)
+        totals["rows"] = job.rows
+    logger.info("stored %d rows of %d texts, teacher passes: %d", job.rows, len(rows), job.passes)
 
 
-def _ranking(
-    request: RowRequest,
-    encoder: Encoder,
-    texts: Sequence[Text],
-    tokenized: Sequence[TokenizedText],
-    signals: Store,
-    keys: Sequence[str],
-) -> Ranking:
-    if request.ranking == "content":
-        content = encoder.tokenizer()([content_text(joined(text)) for text in texts])
-        ranked = [
-            _ids(text)[np.argsort(-weight, kind="stable")]
-            for text, weight in zip(content, _importance(encoder, content)[1], strict=True)
-        ]
-        return ContentRanking([_ids(text) for text in tokenized], ranked)
-    if request.map.text == "normalised":
-        return TextRanking(_importance(encoder, tokenized)[0])
-    offsets, stored = signals["offsets"], signals["importance"]
-    return TextRanking([stored[offsets[row] : offsets[row + 1]] for row in signals.rows(keys)])
+def _require_teacher(signals: Store, teacher: Path) -> None:
+    """Rows of one teacher, chosen by the importance of another, would be a mixture."""
+    if signals.identity["teacher"] != read_json(teacher / "model.json"):
+        raise DataError(
+            f"{signals.folder}: signals of another teacher than {teacher}; give that teacher, or "
+            "make the store again"
+        )
 
 
-def _importance(
-    encoder: Encoder, tokenized: Sequence[TokenizedText]
-) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Return each text's importance, over its text tokens and over all but the prompt's."""
-    empty = np.empty(0, dtype=np.float32)
-    by_text, by_all = [empty] * len(tokenized), [empty] * len(tokenized)
-    for batch, encoding in teacher_passes(encoder, tokenized, importance_capture, "ranking"):
-        values = importances(batch, encoding).cpu().numpy()
-        for place, row in enumerate(batch.rows):
-            by_text[row], by_all[row] = values[:, place, tokenized[row].places]
-    return by_text, by_all
+@contextmanager
+def _pool(reuse: Path | None, texts: Path, out: Path) -> Iterator[RowPool]:
+    """Open the rows that are there; who asks for the same at this moment waits, and finds them."""
+    if reuse is None:
+        yield RowPool([])
+        return
+    with exclusive(reuse / f".rows-{texts.stem}-{out.name}", f"attention rows of {texts.stem}"):
+        folders = reuse.glob(f"*/rows/{texts.stem}/*/[0-9]*-of-*")
+        yield RowPool(sorted(folder for folder in folders if folder.absolute() != out.absolute()))
 
 
-def _write(
-    out: Path,
-    identity: dict[str, Any],
-    keys: Sequence[str],
-    encoder: Encoder,
-    tokenized: Sequence[TokenizedText],
-    selections: Sequence[Selection],
-    layers: Sequence[int],
-) -> None:
-    kept = [text.places for text in tokenized]
-    sizes = [len(s.teacher) * len(k) for s, k in zip(selections, kept, strict=True)]
-    value_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64) * len(layers)
-    counts = [len(selection.teacher) for selection in selections]
-    asked = [row for row, count in enumerate(counts) if count]
-
-    def capture(batch: TeacherBatch) -> Capture:
-        rows = [asked[index] for index in batch.rows]
-        positions = torch.zeros(len(rows), max(counts[row] for row in rows), dtype=torch.long)
-        for place, row in enumerate(rows):
-            columns = kept[row][selections[row].teacher]
-            positions[place, : len(columns)] = torch.from_numpy(columns)
-        return Capture(layers=layers, positions=positions.to(batch.mask.device))
-
-    with write_store(out, identity, keys) as writer:
-        writer.save("offsets", np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
-        writer.save("teacher_position", np.concatenate([s.teacher for s in selections]))
-        writer.save("student_position", np.concatenate([s.student for s in selections]))
-        writer.save("value_offsets", value_offsets)
-        values = writer.create("values", (int(value_offsets[-1]),), "float32")
-        passes = teacher_passes(encoder, [tokenized[r] for r in asked], capture, "attention rows")
-        for batch, encoding in passes:
-            attention = encoding.rows.cpu().numpy()
-            for place, index in enumerate(batch.rows):
-                row = asked[index]
-                block = attention[:, place, : counts[row]][:, :, kept[row]]
-                values[value_offsets[row] : value_offsets[row + 1]] = block.reshape(-1)
-    logger.info("stored %d rows of %d layers for %d texts", sum(counts), len(layers), len(asked))
+def _of_texts(alignment: Alignment, texts: range) -> Alignment:
+    """Return the pairs of some texts, whose numbers then count from 0."""
+    inside = slice(*np.searchsorted(alignment.text, [texts.start, texts.stop]))
+    return replace(
+        alignment,
+        text=alignment.text[inside] - texts.start,
+        teacher_position=alignment.teacher_position[inside],
+        student_position=alignment.student_position[inside],
+        distance=alignment.distance[inside],
+    )
 
 
 def _existing(
@@ -194,7 +170,3 @@ def _existing(
                 f"the teacher 0 to {teacher_layers - 1}; change `layers` in the method"
             )
     return list(pairs)
-
-
-def _ids(text: TokenizedText) -> NDArray[np.int64]:
-    return text.input_ids[text.places]

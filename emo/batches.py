@@ -13,6 +13,8 @@ from emo.alignment import Alignment
 from emo.encoder import pad
 from emo.errors import DataError
 from emo.store import Store
+from emo.store.keys import Keys
+from emo.stored_tokens import position_counts
 from emo.tokens import TokenizedText
 
 
@@ -69,6 +71,10 @@ class Collator:
         tokens: Given when the method asks for token signals.
         rows: Given when the method asks for attention rows.
 
+    Attributes:
+        pairs_read: Pairs of the texts that were joined so far.
+        pairs_dropped: Those of them whose teacher token has no state in the store.
+
     Raises:
         DataError: A text is not in a store, or a store and the tokens disagree.
     """
@@ -76,14 +82,15 @@ class Collator:
     def __init__(
         self,
         tokenized: Sequence[TokenizedText],
-        keys: Sequence[str],
+        keys: Sequence[str] | Keys,
         pad_id: int,
         signals: Store,
         tokens: TokenSignals | None = None,
         rows: RowSignals | None = None,
     ) -> None:
+        self.pairs_read = 0
+        self.pairs_dropped = 0
         self._tokenized = tokenized
-        self._read = [text.places for text in tokenized]
         self._pad_id = pad_id
         self._signals = signals
         self._signal_rows = signals.rows(keys)
@@ -101,79 +108,109 @@ class Collator:
         input_ids, mask = pad(texts, self._pad_id)
         special = _pad_arrays([text.special for text in texts])
         prompt = _pad_arrays([text.prompt for text in texts])
+        vectors = self._signals.stacked("vectors", self._signal_rows[list(batch)])
         tensors = {
             "input_ids": input_ids,
             "mask": mask,
             "student_mask": mask & ~prompt,
             "student_text": mask & ~prompt & ~special,
-            "teacher_vectors": torch.from_numpy(
-                self._signals["vectors"][self._signal_rows[list(batch)]]
-            ),
+            "teacher_vectors": torch.from_numpy(vectors),
         }
         if self._tokens is not None:
-            tensors |= self._token_tensors(batch, self._tokens)
+            tensors |= self._token_tensors(batch, texts, self._tokens)
         if self._rows is not None:
-            tensors |= self._row_tensors(batch, self._rows)
+            tensors |= self._row_tensors(batch, texts, self._rows)
+        self._release()
         return tensors
 
-    def _token_tensors(self, batch: Sequence[int], tokens: TokenSignals) -> dict[str, Tensor]:
-        offsets = self._signals["offsets"]
-        places = [slice(offsets[row], offsets[row + 1]) for row in self._signal_rows[list(batch)]]
-        special = _pad_arrays([self._signals["special"][place] for place in places])
-        mask = _pad_arrays([np.ones(place.stop - place.start, dtype=bool) for place in places])
+    def _token_tensors(
+        self, batch: Sequence[int], texts: Sequence[TokenizedText], tokens: TokenSignals
+    ) -> dict[str, Tensor]:
+        rows = self._signal_rows[list(batch)]
+        special = self._signals.pieces("special", rows)
+        importance = self._signals.pieces(tokens.importance, rows)
+        pairs = [self._pairs(index, text) for index, text in zip(batch, texts, strict=True)]
+        self.pairs_read += sum(map(len, pairs))
+        if "kept" in self._signals.names:
+            kept = self._signals.pieces("kept", rows)
+            special = [flags[chosen] for flags, chosen in zip(special, kept, strict=True)]
+            importance = [values[chosen] for values, chosen in zip(importance, kept, strict=True)]
+            mapped = [_kept_pairs(both, chosen) for both, chosen in zip(pairs, kept, strict=True)]
+            self.pairs_dropped += sum(map(len, pairs)) - sum(map(len, mapped))
+            pairs = mapped
+        mask = _pad_arrays([np.ones(len(flags), dtype=bool) for flags in special])
         return {
-            "teacher_states": _pad_arrays([self._signals["states"][place] for place in places]),
-            "teacher_importance": _pad_arrays(
-                [self._signals[tokens.importance][place] for place in places]
-            ),
+            "teacher_states": _pad_arrays(self._signals.states(rows)),
+            "teacher_importance": _pad_arrays(importance),
             "teacher_mask": mask,
-            "teacher_text": mask & ~special,
-            "pairs": torch.from_numpy(self._pairs(batch, tokens.alignment)),
+            "teacher_text": mask & ~_pad_arrays(special),
+            "pairs": _numbered(pairs),
         }
 
-    def _pairs(self, batch: Sequence[int], alignment: Alignment) -> NDArray[np.int64]:
-        blocks = []
-        for place, index in enumerate(batch):
-            inside = slice(self._bounds[index], self._bounds[index + 1])
-            teacher = alignment.teacher_position[inside]
-            student = self._read[index][alignment.student_position[inside]]
-            blocks.append(np.stack([np.full_like(teacher, place), teacher, student], axis=1))
-        return np.concatenate(blocks).astype(np.int64)
+    def _pairs(self, index: int, text: TokenizedText) -> NDArray[np.int64]:
+        """Return the (teacher position, student column) of each pair of a text."""
+        assert self._tokens is not None
+        alignment = self._tokens.alignment
+        inside = slice(self._bounds[index], self._bounds[index + 1])
+        teacher = alignment.teacher_position[inside]
+        student = text.places[alignment.student_position[inside]]
+        return np.stack([teacher, student], axis=1).astype(np.int64)
 
-    def _row_tensors(self, batch: Sequence[int], rows: RowSignals) -> dict[str, Tensor]:
-        offsets, value_offsets = rows.store["offsets"], rows.store["value_offsets"]
-        inputs = self._tokenized if rows.inputs is None else rows.inputs
-        positions, values = [], []
-        for index in batch:
-            row = self._row_rows[index]
-            selected = rows.store["student_position"][offsets[row] : offsets[row + 1]]
-            block = rows.store["values"][value_offsets[row] : value_offsets[row + 1]]
-            positions.append(inputs[index].places[selected])
-            width = len(block) // max(rows.layers * len(selected), 1)
-            values.append(np.asarray(block).reshape(rows.layers, len(selected), width))
+    def _row_tensors(
+        self, batch: Sequence[int], texts: Sequence[TokenizedText], rows: RowSignals
+    ) -> dict[str, Tensor]:
+        stored = self._row_rows[list(batch)]
+        read = texts if rows.inputs is None else [rows.inputs[index] for index in batch]
+        selected = rows.store.pieces("student_position", stored)
+        positions = [text.places[chosen] for text, chosen in zip(read, selected, strict=True)]
+        values = []
+        for block, chosen in zip(rows.store.pieces("values", stored), selected, strict=True):
+            width = len(block) // max(rows.layers * len(chosen), 1)
+            values.append(block.reshape(rows.layers, len(chosen), width))
         tensors = {
             "row_positions": _pad_arrays(positions),
             "row_mask": _pad_arrays([np.ones(len(p), dtype=bool) for p in positions]),
             "teacher_rows": _pad_blocks(values),
         }
         if rows.inputs is not None:
-            input_ids, mask = pad([inputs[index] for index in batch], self._pad_id)
+            input_ids, mask = pad(read, self._pad_id)
             tensors |= {"row_input_ids": input_ids, "row_input_mask": mask}
         return tensors
 
+    def _release(self) -> None:
+        """What was read of the memory maps is copied: without this, memory grows to their size."""
+        self._signals.release()
+        if self._rows is not None:
+            self._rows.store.release()
+
     def _check_alignment(self, alignment: Alignment) -> None:
         """An alignment of other texts or another tokenizer would point at any token."""
-        lengths = np.array([len(read) for read in self._read])
-        sizes = np.diff(self._signals["offsets"])[self._signal_rows]
-        if (
-            alignment.statistics.texts != len(lengths)
-            or (alignment.student_position >= lengths[alignment.text]).any()
-            or (alignment.teacher_position >= sizes[alignment.text]).any()
-        ):
-            raise DataError(
-                "the alignment does not fit the texts, the student or the teacher store; "
-                "remove it and run `emo align` again"
-            )
+        texts = len(self._tokenized)
+        if alignment.statistics.texts == texts:
+            lengths = position_counts(self._tokenized)
+            sizes = self._signals.counts("importance")[self._signal_rows]
+            if not (
+                (alignment.student_position >= lengths[alignment.text]).any()
+                or (alignment.teacher_position >= sizes[alignment.text]).any()
+            ):
+                return
+        raise DataError(
+            "the alignment does not fit the texts, the student or the teacher store; "
+            "remove it and run `emo align` again"
+        )
+
+
+def _kept_pairs(pairs: NDArray[np.int64], kept: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Turn teacher positions into columns of kept tokens; pairs of the others are left out."""
+    column = np.searchsorted(kept, pairs[:, 0])
+    there = np.isin(pairs[:, 0], kept)
+    return np.stack([column, pairs[:, 1]], axis=1)[there]
+
+
+def _numbered(pairs: Sequence[NDArray[np.int64]]) -> Tensor:
+    """Join the (P, 2) pairs of each text, its place in the batch put before them."""
+    places = np.repeat(np.arange(len(pairs)), [len(both) for both in pairs])
+    return torch.from_numpy(np.column_stack([places, np.concatenate(pairs)]))
 
 
 def _pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:
@@ -190,7 +227,7 @@ def _pad_blocks(blocks: Sequence[NDArray[Any]]) -> Tensor:
     layers = blocks[0].shape[0]
     most = max(1, *(block.shape[1] for block in blocks))
     width = max(1, *(block.shape[2] for block in blocks))
-    padded = np.zeros((layers, len(blocks), most, width), dtype=np.float32)
+    padded = np.zeros((layers, len(blocks), most, width), dtype=np.float32)  # from float16, too
     for place, block in enumerate(blocks):
         padded[:, place, : block.shape[1], : block.shape[2]] = block
     return torch.from_numpy(padded)

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, Literal, ParamSpec
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -30,8 +30,15 @@ app = typer.Typer(
 
 Parameters = ParamSpec("Parameters")
 
+stores = typer.Typer(help="Join and check the shards of a store.", no_args_is_help=True)
+app.add_typer(stores, name="store")
+
 Log = Annotated[Path | None, typer.Option("--log", help="Write everything to this file instead.")]
 Out = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
+ShardOut = Annotated[
+    Path, typer.Option("--out", help="The shard's folder, named after it: 1-of-1 for all texts.")
+]
+StoreFile = Annotated[Path, typer.Option(help="The store.json of the teacher's signals.")]
 Json = Annotated[str, typer.Option("--settings", help="JSON, or the path of a JSON or YAML file.")]
 
 
@@ -161,14 +168,34 @@ def align(
 def teach(
     texts: Annotated[Path, typer.Argument(help="A text set.")],
     teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
-    out: Out,
+    out: ShardOut,
+    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    settings: Annotated[
+        str, typer.Option(help="How states are stored: JSON, or the path of a JSON or YAML file.")
+    ] = "{}",
+    log: Log = None,
+) -> None:
+    """Run the teacher once over a shard of a text set and store its signals."""
+    from emo.config_store import StoreSettings
+    from emo.teach import teach as run
+
+    run(teacher, texts, out, dtype, _parse(StoreSettings, settings))
+
+
+@app.command("teach-basis")
+@stage
+def teach_basis(
+    texts: Annotated[Path, typer.Argument(help="A text set.")],
+    teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
+    width: Annotated[int, typer.Option(min=1, help="Components kept of a token state.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder `basis` beside the shards.")],
     dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
     log: Log = None,
 ) -> None:
-    """Run the teacher once over a text set and store its signals."""
-    from emo.teach import teach as run
+    """Fit the components in which a teacher's token states are stored."""
+    from emo.teach_basis import teach_basis as run
 
-    run(teacher, texts, out, dtype)
+    run(teacher, texts, out, width, dtype)
 
 
 @app.command("teach-rows")
@@ -178,13 +205,19 @@ def teach_rows(
     request: Annotated[str, typer.Option(help="Such as original.mined.text.m8.paired.k1.")],
     teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],
     student: Annotated[Path, typer.Option(help="Prepared student folder.")],
-    store: Annotated[Path, typer.Option(help="The teacher's signals for the text set.")],
+    store: StoreFile,
     alignment: Annotated[Path, typer.Option(help="The map that rows are selected from.")],
-    out: Out,
+    out: ShardOut,
     dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    precision: Annotated[
+        Literal["float32", "float16"], typer.Option(help="In which rows are stored.")
+    ] = "float32",
+    reuse: Annotated[
+        Path | None, typer.Option(help="The teacher's results, whose other rows are not redone.")
+    ] = None,
     log: Log = None,
 ) -> None:
-    """Add the attention rows that a student's method asks for."""
+    """Add the attention rows that a student's method asks for, for a shard of a text set."""
     from emo.attention_rows import store_rows
     from emo.requests import RowRequest
 
@@ -197,7 +230,34 @@ def teach_rows(
         alignment=alignment,
         out=out,
         dtype=dtype,
+        precision=precision,
+        reuse=reuse,
     )
+
+
+@stores.command()
+@stage
+def gather(
+    shards: Annotated[list[Path], typer.Argument(help="All shards of one text set.")],
+    out: Annotated[Path, typer.Option("--out", help="store.json, beside the shards.")],
+    log: Log = None,
+) -> None:
+    """Check all shards against their checksums and join them."""
+    from emo.store import gather as run
+
+    run(shards, out)
+
+
+@stores.command()
+@guarded
+def verify(
+    store: Annotated[Path, typer.Argument(help="A store.json.")],
+    log: Log = None,
+) -> None:
+    """Check every file of a store against its checksum, and name what is damaged."""
+    from emo.store import verify as run
+
+    run(store)
 
 
 @app.command()
@@ -206,11 +266,11 @@ def distil(
     texts: Annotated[Path, typer.Argument(help="A text set.")],
     settings: Json,
     student: Annotated[Path, typer.Option(help="Prepared student folder.")],
-    store: Annotated[Path, typer.Option(help="The teacher's signals for the text set.")],
+    store: StoreFile,
     checkpoints: Annotated[Path, typer.Option(help="Folder for checkpoints, outside --out.")],
     out: Out,
     alignment: Annotated[Path | None, typer.Option(help="The token map.")] = None,
-    rows: Annotated[Path | None, typer.Option(help="The attention rows.")] = None,
+    rows: Annotated[Path | None, typer.Option(help="The store.json of the rows.")] = None,
     runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
     log: Log = None,
 ) -> None:

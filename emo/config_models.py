@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from emo.config_sources import LocalSource, Settings, Source
+from emo.config_store import StoreSettings
 
 Pooling = Literal["mean", "cls", "last", "weighted"]
 
@@ -74,6 +75,7 @@ class TeacherSettings(ModelSettings):
     dtype: Literal["float32", "float16", "bfloat16"] = Field(
         "float32", description="precision of the teacher pass"
     )
+    store: StoreSettings = Field(StoreSettings(), description="how its token states are stored")
     remote_code: bool = Field(
         False, description="run the code that comes with the model; asks for a pinned source"
     )

@@ -73,7 +73,7 @@ def _train(
     began = time.monotonic()
     set_seed(settings.seed)
     training = settings.training
-    made = assemble(settings, inputs)
+    made = assemble(settings, inputs, folder)
     student, tokenized = made.model.student, made.tokenized
     before = spread(student, tokenized)
     checkpoint = latest_sealed(folder)
@@ -98,6 +98,12 @@ def _train(
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     check_collapse(before, spread(student, tokenized))
     _log_left_out(read_history(folder / "history.jsonl"), training.batch_size)
+    collator = made.collator
+    if collator.pairs_dropped:
+        logger.info(
+            "pairs_dropped: %.1f%% of the pairs, whose teacher token the store left out",
+            100 * collator.pairs_dropped / collator.pairs_read,
+        )
     with atomic_directory(out) as temporary:
         save_student(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
@@ -133,9 +139,9 @@ def _digests(inputs: DistilInputs) -> dict[str, Any]:
     files = {
         "student": inputs.student / "model.json",
         "texts": inputs.texts,
-        "store": inputs.store / "manifest.json",
+        "store": inputs.store,
         "alignment": inputs.alignment,
-        "rows": inputs.rows / "manifest.json" if inputs.rows else None,
+        "rows": inputs.rows,
     }
     for path in files.values():
         if path is not None and not path.is_file():

@@ -12,6 +12,7 @@ from emo.errors import CheckError
 from emo.methods import fit_head
 from emo.outputs import read_json, sha256_file, write_json
 from emo.store import Store
+from emo.store.keys import Keys
 from emo.tokens import TokenizedText
 
 HEAD_TEXTS = 4096
@@ -26,7 +27,7 @@ _LOADING = "sentence_bert_config.json"
 
 
 def add_fitted_head(
-    student: Encoder, texts: Sequence[TokenizedText], keys: Sequence[str], signals: Store
+    student: Encoder, texts: Sequence[TokenizedText], keys: Sequence[str] | Keys, signals: Store
 ) -> None:
     """Give a student a head into the teacher's space, fitted on texts spread over the set.
 
@@ -38,8 +39,9 @@ def add_fitted_head(
     """
     chosen = _spread(len(texts), HEAD_TEXTS)
     pooled, _ = _encode(student, [texts[index] for index in chosen])
-    rows = signals.rows([keys[index] for index in chosen])
-    student.add_head(fit_head(pooled, torch.from_numpy(signals["vectors"][rows]).to(pooled)))
+    rows = signals.rows(keys)[chosen]
+    vectors = torch.from_numpy(signals.stacked("vectors", rows))
+    student.add_head(fit_head(pooled, vectors.to(pooled)))
 
 
 def set_dropout(student: Encoder, rate: float) -> None:

@@ -2,11 +2,13 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from emo.errors import DataError
 from emo.leakage import normalised, normalised_set
@@ -127,6 +129,63 @@ def load_texts(path: Path) -> TextSet:
     if "second" in table:
         texts = list(zip(table["text"], table["second"], strict=True))
     return TextSet(texts, list(table["key"]))
+
+
+def count_texts(path: Path) -> int:
+    """Return the number of texts of a set without reading them.
+
+    Raises:
+        DataError: The file is missing or lacks a column.
+    """
+    return int(_open(path).metadata.num_rows)
+
+
+def text_chunks(path: Path, rows: range, size: int) -> Iterator[TextSet]:
+    """Read some texts of a set, so many at a time, without reading the others.
+
+    Args:
+        path: The text set.
+        rows: Which of its rows, in steps of 1.
+        size: Texts of a chunk; the last one may have fewer.
+
+    Raises:
+        DataError: The file is missing or lacks a column.
+    """
+    file = _open(path)
+    waiting: list[dict[str, Any]] = []
+    first = 0
+    for group in range(file.num_row_groups):
+        after = first + file.metadata.row_group(group).num_rows
+        if first < rows.stop and after > rows.start:
+            for batch in file.iter_batches(size, row_groups=[group]):
+                start, stop = (
+                    min(max(end - first, 0), batch.num_rows) for end in (rows.start, rows.stop)
+                )
+                waiting += batch.slice(start, stop - start).to_pylist()
+                first += batch.num_rows
+                while len(waiting) >= size:
+                    yield _text_set(waiting[:size])
+                    waiting = waiting[size:]
+        first = after
+    if waiting:
+        yield _text_set(waiting)
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    if not path.is_file():
+        raise DataError(f"{path} is missing; build the text set first")
+    file = pq.ParquetFile(path)
+    for column in ("text", "key"):
+        if column not in file.schema_arrow.names:
+            raise DataError(f"{path}: no column `{column}`; build the text set again")
+    return file
+
+
+def _text_set(rows: list[dict[str, Any]]) -> TextSet:
+    texts: list[Text] = [
+        (row["text"], row["second"]) if "second" in row else row["text"] for row in rows
+    ]
+    return TextSet(texts, [row["key"] for row in rows])
 
 
 def _task_texts(folder: Path) -> list[str]:

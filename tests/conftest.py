@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from emo.alignment.stage import align_texts
-from emo.attention_rows import store_rows
 from emo.config_models import StudentSettings, TeacherSettings
 from emo.models import prepare_model
 from emo.requests import AlignmentRequest, RowRequest
-from emo.teach import teach
 from emo.texts import Text
 
+from .stores import make_rows, make_store
 from .tiny_models import (
     HARD_TEXTS,
     STUDENT_LENGTH,
@@ -48,7 +47,7 @@ class Tiny:
 
     @property
     def store(self) -> Path:
-        return self.folder / "store"
+        return self.folder / "store" / "store.json"
 
     def alignment(self, name: str) -> Path:
         """A map by its request's name, made when it is first asked for."""
@@ -70,16 +69,16 @@ class Tiny:
         folder = self.folder / "rows" / name
         if not folder.exists():
             request = RowRequest.from_name(name)
-            store_rows(
+            make_rows(
                 request,
+                folder,
                 teacher=self.teacher,
                 student=self.student,
                 texts=self.texts,
                 store=self.store,
                 alignment=self.alignment(request.map.name),
-                out=folder,
             )
-        return folder
+        return folder / "store.json"
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +105,7 @@ def tiny_models(tmp_path_factory) -> Tiny:
 def tiny(tiny_models) -> Tiny:
     """The same with the teacher's signals; maps and attention rows are made on demand."""
     files = tiny_models
-    teach(files.teacher, files.texts, files.store)
+    make_store(files.teacher, files.texts, files.folder / "store")
     return files
 
 
@@ -118,5 +117,5 @@ def tiny_pairs(tiny_models, tmp_path_factory) -> Tiny:
     second = (*sentences(10, seed=4), "cat")
     files = Tiny(tiny_models.models, folder, tuple(zip(first, second, strict=True)))
     write_texts(files.texts_read, files.texts)
-    teach(files.teacher, files.texts, files.store)
+    make_store(files.teacher, files.texts, files.folder / "store")
     return files

@@ -132,14 +132,20 @@ def write_alignment(alignment: Alignment, path: Path) -> None:
         pq.write_table(table, temporary)
 
 
-def read_alignment(path: Path) -> Alignment:
+def read_alignment(path: Path, texts: range | None = None) -> Alignment:
     """Read what `write_alignment` wrote.
+
+    Args:
+        path: The file.
+        texts: Texts whose pairs are read, in steps of 1; all when None. Statistics and numbers of
+            texts stay those of the whole set.
 
     Raises:
         DataError: The file is missing, is no Parquet file or holds something else.
     """
+    inside = texts and [("text", ">=", texts.start), ("text", "<", texts.stop)]
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, filters=inside)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"{path}: cannot be read as an alignment ({error}); align again") from error
     if not table.schema.equals(SCHEMA):

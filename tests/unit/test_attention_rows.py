@@ -9,13 +9,14 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from emo.alignment import read_alignment
 from emo.alignment.table import write_alignment
-from emo.attention_rows import layer_pairs, store_rows
+from emo.attention_rows import layer_pairs
 from emo.errors import DataError
 from emo.requests import RowRequest
 from emo.store import Store
 from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
+from ..stores import make_rows
 from ..tiny_models import EMO_ROWS, PAPER_ROWS, STUDENT_PROMPT, TEACHER_PROMPT
 
 
@@ -27,6 +28,16 @@ def teacher(tiny):
 @pytest.fixture(scope="module")
 def student(tiny):
     return PlainModel(tiny.student, STUDENT_PROMPT)
+
+
+def files_of(tiny, map_name="mined.original"):
+    return {
+        "teacher": tiny.teacher,
+        "student": tiny.student,
+        "texts": tiny.texts,
+        "store": tiny.store,
+        "alignment": tiny.alignment(map_name),
+    }
 
 
 def pairs_of(tiny, method, row):
@@ -41,14 +52,12 @@ def pairs_of(tiny, method, row):
     )
 
 
-def stored(store, row, layers):
+def stored(store, text, layers):
     """Return (teacher positions, student positions, values (k, m, R)) of a text."""
-    inside = slice(store["offsets"][row], store["offsets"][row + 1])
-    teacher = store["teacher_position"][inside].tolist()
-    student = store["student_position"][inside].tolist()
-    values = store["values"][store["value_offsets"][row] : store["value_offsets"][row + 1]]
+    names, rows = ("teacher_position", "student_position", "values"), store.rows([text_key(text)])
+    teacher, student, values = (store.pieces(name, rows)[0] for name in names)
     width = len(values) // max(layers * len(teacher), 1)
-    return teacher, student, np.asarray(values).reshape(layers, len(teacher), width)
+    return teacher.tolist(), student.tolist(), values.reshape(layers, len(teacher), width)
 
 
 def paper_text(student, text):
@@ -77,7 +86,7 @@ def test_emo_takes_the_most_important_mapped_pairs(tiny, teacher):
         counted = [not special for special in read.special]
         sums = np.array(received_attention(read.attention[-1], counted))
         pairs = pairs_of(tiny, "mined.original", row)
-        chosen_teacher, chosen_student, _ = stored(store, row, 1)
+        chosen_teacher, chosen_student, _ = stored(store, text, 1)
         assert len(chosen_teacher) == min(8, len(pairs))
         assert set(zip(chosen_teacher, chosen_student, strict=True)) <= set(pairs)
         left = [t for t, _ in pairs if t not in chosen_teacher]
@@ -92,7 +101,7 @@ def test_paper_selection_is_that_of_the_slow_reference(tiny, teacher, student):
     for row, text in enumerate(tiny.texts_read):
         pairs = pairs_of(tiny, "mined-types.normalised", row)
         expected = paper_selection(teacher, paper_text(student, text), pairs)
-        assert stored(store, row, 2)[:2] == expected, text
+        assert stored(store, text, 2)[:2] == expected, text
         counts.append(len(expected[0]))
     assert max(counts) >= 2, "the texts must exercise the selection"
     assert 0 in counts, "and a text that gives nothing"
@@ -105,30 +114,23 @@ def test_paper_rows_are_sorted_on_each_side_and_not_paired_again(tiny, teacher, 
         [table.student_position[table.text == row][::-1] for row in range(len(tiny.texts_read))]
     )
     write_alignment(replace(table, student_position=crossed), tmp_path / "crossed.parquet")
-    store_rows(
-        replace(RowRequest.from_name(PAPER_ROWS), layers=1),
-        teacher=tiny.teacher,
-        student=tiny.student,
-        texts=tiny.texts,
-        store=tiny.store,
-        alignment=tmp_path / "crossed.parquet",
-        out=tmp_path / "rows",
-    )
-    store = Store(tmp_path / "rows")
+    request = replace(RowRequest.from_name(PAPER_ROWS), layers=1)
+    files = files_of(tiny) | {"alignment": tmp_path / "crossed.parquet"}
+    store = Store(make_rows(request, tmp_path / "rows", **files))
     for row, text in enumerate(tiny.texts_read):
         inside = table.text == row
         pairs = list(zip(table.teacher_position[inside], crossed[inside], strict=True))
         expected = paper_selection(teacher, paper_text(student, text), pairs)
-        assert stored(store, row, 1)[:2] == expected, text
+        assert stored(store, text, 1)[:2] == expected, text
 
 
 @pytest.mark.parametrize(("name", "layers"), [(EMO_ROWS, [3]), (PAPER_ROWS, [1, 3])])
 def test_values_are_the_eager_attention_of_the_text_alone(tiny, teacher, student, name, layers):
     """The teacher's prompt takes part in its attention, but has no column."""
     store = Store(tiny.rows(name))
-    for row, text in enumerate(tiny.texts_read):
+    for text in tiny.texts_read:
         read = teacher(paper_text(student, text) if name == PAPER_ROWS else text)
-        positions, _, values = stored(store, row, len(layers))
+        positions, _, values = stored(store, text, len(layers))
         if positions:
             expected = read.attention[layers][:, positions].numpy()
             np.testing.assert_allclose(values, expected, atol=1e-5)
@@ -136,7 +138,8 @@ def test_values_are_the_eager_attention_of_the_text_alone(tiny, teacher, student
 
 def test_rows_are_keyed_by_the_text(tiny):
     keys = [text_key(text) for text in tiny.texts_read]
-    assert Store(tiny.rows(PAPER_ROWS)).rows(keys).tolist() == list(range(len(keys)))
+    store = Store(tiny.rows(PAPER_ROWS))
+    assert sorted(store.rows(keys)) == list(range(len(keys)))
 
 
 def test_the_identity_follows_signals_map_and_request(tiny):
@@ -195,7 +198,7 @@ def test_each_step_between_the_forms_selects_by_its_own_rule(tiny, teacher, stud
         pairs = pairs_of(tiny, request.map.name, row)
         most = len(pairs) // 3 if request.rows is None else request.rows
         kept = rank(teacher, text, pairs, most, request.ranking)
-        chosen_teacher, chosen_student, values = stored(store, row, request.depth)
+        chosen_teacher, chosen_student, values = stored(store, original, request.depth)
         if request.paired:
             assert sorted(zip(chosen_teacher, chosen_student, strict=True)) == sorted(kept), text
         else:
@@ -226,13 +229,5 @@ def rank(teacher, text, pairs, most, ranking):
 
 def test_more_layers_than_the_student_has_stop_the_stage(tiny, tmp_path):
     with pytest.raises(DataError, match="cannot compare the last 3 of 2 student layers"):
-        store_rows(
-            asking(3),
-            teacher=tiny.teacher,
-            student=tiny.student,
-            texts=tiny.texts,
-            store=tiny.store,
-            alignment=tiny.alignment("mined.original"),
-            out=tmp_path / "rows",
-        )
+        make_rows(asking(3), tmp_path / "rows", **files_of(tiny))
     assert not (tmp_path / "rows").exists()

@@ -77,12 +77,11 @@ def test_signals_are_those_of_the_text_whatever_the_batch(parts):
     batch = collator([7, 2, 2])
     torch.testing.assert_close(batch["teacher_vectors"][1], batch["teacher_vectors"][2])
     for place, index in enumerate((7, 2, 2)):
-        row = signals.rows([parts["keys"][index]])[0]
-        inside = slice(signals["offsets"][row], signals["offsets"][row + 1])
+        rows = signals.rows([parts["keys"][index]])
         states = batch["teacher_states"][place][batch["teacher_mask"][place]]
-        np.testing.assert_array_equal(states, signals["states"][inside])
+        np.testing.assert_array_equal(states, signals.pieces("states", rows)[0])
         importance = batch["teacher_importance"][place][batch["teacher_mask"][place]]
-        np.testing.assert_array_equal(importance, signals["importance"][inside])
+        np.testing.assert_array_equal(importance, signals.pieces("importance", rows)[0])
 
 
 def test_literal_special_strings_count_as_text(tiny, parts):
@@ -95,7 +94,8 @@ def test_literal_special_strings_count_as_text(tiny, parts):
 def test_texts_without_rows_or_pairs_leave_padding(tiny, parts):
     """Pitfall 47: not one row in the whole batch must still be a batch."""
     paper = Store(tiny.rows(PAPER_ROWS))
-    empty = [index for index, size in enumerate(np.diff(paper["offsets"])) if size == 0]
+    sizes = paper.counts("teacher_position")[paper.rows(parts["keys"])]
+    empty = np.flatnonzero(sizes == 0).tolist()
     rows = RowSignals(paper, 2, parts["tokenized"][::-1])
     nothing = np.empty(0, dtype=np.int32)
     pairs = read_alignment(tiny.alignment("mined.original"))

@@ -79,18 +79,21 @@ def test_the_stages_of_a_training_run_one_after_another(tiny):
         options = json.dumps({"source": {"path": str(source)}, "max_length": length})
         done(emo("model", source, "--settings", options, "--out", role))
     shared = ("--teacher", "teacher")
-    done(emo("teach", tiny.texts, *shared, "--out", "store"))
+    done(emo("teach", tiny.texts, *shared, "--out", "store/1-of-1"))
+    done(emo("store", "gather", "store/1-of-1", "--out", "store/store.json"))
+    done(emo("store", "verify", "store/store.json"))
     both = (*shared, "--student", "student")
     done(emo("align", tiny.texts, *both, "--method", "mined", "--out", "map.parquet"))
     rows = (
         "--request",
         "original.mined.text.m4.paired.k1",
         "--store",
-        "store",
+        "store/store.json",
         "--alignment",
         "map.parquet",
     )
-    done(emo("teach-rows", tiny.texts, *both, *rows, "--out", "rows"))
+    done(emo("teach-rows", tiny.texts, *both, *rows, "--out", "rows/1-of-1"))
+    done(emo("store", "gather", "rows/1-of-1", "--out", "rows/store.json"))
     settings = {
         "method": {"form": "emo", "rows": 4},
         "training": {"steps": 2, "batch_size": 8, "learning_rate": 1e-3},
@@ -98,8 +101,8 @@ def test_the_stages_of_a_training_run_one_after_another(tiny):
         "seed": 1,
     }
     Path("settings.yaml").write_text(yaml.safe_dump(settings))
-    files = ("--student", "student", "--store", "store", "--checkpoints", "checks")
-    signals = ("--alignment", "map.parquet", "--rows", "rows")
+    files = ("--student", "student", "--store", "store/store.json", "--checkpoints", "checks")
+    signals = ("--alignment", "map.parquet", "--rows", "rows/store.json")
     training = ("distil", tiny.texts, "--settings", "settings.yaml", *files, *signals)
     done(emo(*training, "--out", "trained"))
     assert SentenceTransformer("trained/student", device="cpu").encode("cat").shape == (48,)
@@ -196,21 +199,24 @@ LOCKED = {
     "texts": ("x", "--unseen", "x"),
     "align": ("x", "--teacher", "x", "--student", "x"),
     "teach": ("x", "--teacher", "x"),
+    "teach-basis": ("x", "--teacher", "x", "--width", "2"),
     "teach-rows": (
         *("x", "--request", "x", "--teacher", "x", "--student", "x"),
         *("--store", "x", "--alignment", "x"),
     ),
+    "gather": ("x",),
     "evaluate": ("x", "--task", "x", "--family", "sts"),
     "speed": ("x", "--texts", "x"),
     "report": ("--settings", "x"),
 }
-UNLOCKED = {"distil", "schema"}
+UNLOCKED = {"distil", "schema", "verify"}
 
 
 def test_one_process_at_a_time_makes_an_output(monkeypatch):
     """An orphaned job and its successor: held before anything is read, beside the output."""
     commands = {
-        command.name or command.callback.__name__ for command in cli.app.registered_commands
+        command.name or command.callback.__name__
+        for command in [*cli.app.registered_commands, *cli.stores.registered_commands]
     }
     assert commands == LOCKED.keys() | UNLOCKED
     held = []
@@ -223,7 +229,8 @@ def test_one_process_at_a_time_makes_an_output(monkeypatch):
 
     monkeypatch.setattr(cli, "exclusive", refuse)
     for command, arguments in LOCKED.items():
-        result = emo(command, *arguments, "--out", "made/it")
+        group = ("store",) if command == "gather" else ()
+        result = emo(*group, command, *arguments, "--out", "made/it")
         assert (result.exit_code, "held by another" in result.output) == (1, True), command
     place = Path.cwd() / "made"
     assert held == [(place / ".it", f"the output {place / 'it'}")] * len(LOCKED)

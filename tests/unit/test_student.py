@@ -32,11 +32,12 @@ def test_the_fitted_head_is_ridge_least_squares_on_the_pooled_states(tiny):
     add_fitted_head(student, tokenized, [text_key(text) for text in texts], signals)
     points = np.stack(alone)
     centred = points - points.mean(axis=0)
-    targets = np.asarray(signals["vectors"], dtype=np.float64)
+    rows = signals.rows([text_key(text) for text in texts])
+    targets = signals.stacked("vectors", rows).astype(np.float64)
     ridge = np.sqrt(1e-4 * (centred**2).sum(axis=0).mean()) * np.eye(points.shape[1])
-    rows = np.vstack([centred, ridge])
+    given = np.vstack([centred, ridge])
     wanted = np.vstack([targets - targets.mean(axis=0), np.zeros((len(ridge), targets.shape[1]))])
-    solution, *_ = np.linalg.lstsq(rows, wanted, rcond=None)
+    solution, *_ = np.linalg.lstsq(given, wanted, rcond=None)
     np.testing.assert_allclose(student.head.weight.detach().numpy(), solution.T, atol=1e-3)
 
 

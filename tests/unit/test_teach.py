@@ -16,6 +16,7 @@ from emo.teach import teach
 from emo.texts import text_key
 
 from ..plain_models import PlainModel, received_attention
+from ..stores import make_store
 from ..tiny_models import TEACHER_PROMPT, teacher_tokenizer, write_texts
 
 
@@ -32,9 +33,11 @@ def plain(tiny):
 
 
 def of_text(store, name, text):
-    offsets = store["offsets"]
-    row = store.rows([text_key(text)])[0]
-    return store[name][offsets[row] : offsets[row + 1]]
+    return store.pieces(name, store.rows([text_key(text)]))[0]
+
+
+def vectors_of(store, keys):
+    return store.stacked("vectors", store.rows(keys))
 
 
 def test_states_are_those_of_all_tokens_but_the_prompts(store, plain):
@@ -49,7 +52,7 @@ def test_vectors_are_the_final_ones(tiny, store):
     """Pitfall 8: what users get, every module included, prompt included."""
     expected = SentenceTransformer(str(tiny.teacher), device="cpu").encode(list(tiny.texts_read))
     rows = store.rows([text_key(text) for text in tiny.texts_read])
-    np.testing.assert_allclose(store["vectors"][rows], expected, atol=1e-5)
+    np.testing.assert_allclose(store.stacked("vectors", rows), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -64,16 +67,19 @@ def test_importance_is_the_attention_received(store, plain, name, specials_count
 
 
 def test_centres_are_means_over_texts_and_over_text_tokens(store):
-    np.testing.assert_allclose(store["vector_centre"], store["vectors"].mean(axis=0), atol=1e-6)
-    tokens = store["states"][~store["special"]]
+    rows = range(len(store))
+    vectors = store.stacked("vectors", rows)
+    np.testing.assert_allclose(store["vector_centre"], vectors.mean(axis=0), atol=1e-6)
+    special = np.concatenate(store.pieces("special", rows))
+    tokens = np.concatenate(store.pieces("states", rows))[~special]
     np.testing.assert_allclose(store["state_centre"], tokens.mean(axis=0), atol=1e-5)
 
 
 def test_the_order_of_the_texts_changes_nothing(tiny, store, tmp_path):
     """Rows are addressed by text, so a shuffled or thinned set must give the same signals."""
     texts = list(tiny.texts_read)[::-2]
-    teach(tiny.teacher, write_texts(texts, tmp_path / "texts.parquet"), tmp_path / "store")
-    other = Store(tmp_path / "store")
+    path = write_texts(texts, tmp_path / "texts.parquet")
+    other = Store(make_store(tiny.teacher, path, tmp_path / "store", shards=3))
     assert len(other) == len(texts)
     for text in texts:
         for name in ("states", "importance", "importance_all", "special"):
@@ -91,16 +97,19 @@ def test_the_identity_says_what_it_was_made_from(tiny, store):
 
 
 def test_every_signal_is_finite(store):
-    for name in ("vectors", "states", "importance", "importance_all"):
-        assert np.isfinite(store[name]).all(), name
+    for shard in store.shards:
+        for name in ("vectors", "states", "importance", "importance_all"):
+            assert np.isfinite(shard.array(name)).all(), name
 
 
 def test_half_precision_is_stored_in_full(tiny, store, tmp_path):
     """Signals of a bfloat16 pass are close, and float32 for every reader."""
-    teach(tiny.teacher, tiny.texts, tmp_path / "half", dtype="bfloat16")
-    half = Store(tmp_path / "half")
-    assert half["vectors"].dtype == half["states"].dtype == half["importance"].dtype == np.float32
-    cosine = (half["vectors"] * store["vectors"]).sum(axis=1)
+    half = Store(make_store(tiny.teacher, tiny.texts, tmp_path / "half", dtype="bfloat16"))
+    for shard in half.shards:
+        for name in ("vectors", "states", "importance"):
+            assert shard.array(name).dtype == np.float32
+    keys = [text_key(text) for text in tiny.texts_read]
+    cosine = (vectors_of(half, keys) * vectors_of(store, keys)).sum(axis=1)
     assert cosine.min() > 0.99
 
 
@@ -132,11 +141,11 @@ def decoder(tmp_path_factory):
 def test_a_decoder_whose_tokenizer_pads_left_is_read_alike(decoder, tiny, tmp_path):
     """Pitfall 54: positions come from masks, whichever side a tokenizer pads."""
     texts = list(tiny.texts_read)
-    teach(decoder, write_texts(texts, tmp_path / "texts.parquet"), tmp_path / "store")
-    made = Store(tmp_path / "store")
+    path = write_texts(texts, tmp_path / "texts.parquet")
+    made = Store(make_store(decoder, path, tmp_path / "store"))
     expected = SentenceTransformer(str(decoder), device="cpu").encode(texts)
     rows = made.rows([text_key(text) for text in texts])
-    np.testing.assert_allclose(made["vectors"][rows], expected, atol=1e-5)
+    np.testing.assert_allclose(made.stacked("vectors", rows), expected, atol=1e-5)
     plain = PlainModel(decoder, TEACHER_PROMPT)
     assert plain.tokenizer.padding_side == "left"
     for text in texts:
@@ -159,6 +168,6 @@ def test_a_vector_that_is_not_finite_is_refused(tiny, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Encoder, "forward", overflow)
     texts = write_texts(["a cat sleeps in the garden", "cat", "dog"], tmp_path / "texts.parquet")
-    with pytest.raises(CheckError, match=r"vector of text 2 \('dog'\) is not finite; set the"):
-        teach(tiny.teacher, texts, tmp_path / "store")
-    assert not (tmp_path / "store").exists()
+    with pytest.raises(CheckError, match=r"vector of the text 'cat' is not finite; set the"):
+        teach(tiny.teacher, texts, tmp_path / "store" / "1-of-1")
+    assert list((tmp_path / "store").iterdir()) == []

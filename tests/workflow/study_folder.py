@@ -90,6 +90,18 @@ class StudyFolder:
             output, _ = process.communicate()
         return Outcome(process.returncode, output)
 
+    def emo(self, *arguments: str) -> Outcome:
+        """Run a command of the package here."""
+        done = subprocess.run(
+            [sys.executable, "-m", "emo", *arguments],
+            cwd=self.path,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return Outcome(done.returncode, done.stdout)
+
     def plan(self, *arguments: str, **options: Any) -> Outcome:
         """Ask what would run."""
         return self.snakemake("-n", *arguments, **options)

@@ -31,7 +31,8 @@ def test_another_layer_count_asks_the_teacher_for_rows_and_nothing_else(study):
     config["methods"]["emo"]["layers"] = 2
     jobs = study.plan(config=config).jobs
     assert jobs["teach_rows"] == jobs["distil"] == 1
-    assert "teach" not in jobs
+    assert jobs["teach_rows_shard"] == 2
+    assert "teach_shard" not in jobs
     assert "align" not in jobs
 
 
@@ -94,15 +95,86 @@ def test_code_of_the_evaluation_reruns_no_training(edited):
     }
 
 
+SHARD = "results/tiny-teacher/store/all-texts/2-of-2"
+STORE = "results/tiny-teacher/store/all-texts/store.json"
+
+
 def test_folder_left_half_written_is_made_again(study):
     """After a power cut, say: the folder is there, and Snakemake's mark that it is not whole."""
-    store = study.path / "results" / "tiny-teacher" / "store" / "all-texts"
-    (store / "manifest.json").unlink()
-    mark = urlsafe_b64encode(b"results/tiny-teacher/store/all-texts").decode()
+    (study.path / SHARD / "manifest.json").unlink()
+    mark = urlsafe_b64encode(SHARD.encode()).decode()
     (study.path / ".snakemake" / "incomplete" / mark).write_text(
         json.dumps({"external_jobid": None})
     )
     outcome = study.plan()
-    assert outcome.jobs["teach"] == 1, outcome.output
+    assert outcome.jobs["teach_shard"] == outcome.jobs["teach"] == 1, outcome.output
     assert outcome.jobs["distil"] == 3
     assert "align" not in outcome.jobs
+
+
+def test_a_damaged_shard_is_named_and_it_alone_is_made_again(study):
+    """Bit for bit the same, so that nothing that was made from it is made again."""
+    before = {path.name: path.read_bytes() for path in (study.path / SHARD).iterdir()}
+    states = study.path / SHARD / "states.npy"
+    states.write_bytes(states.read_bytes()[:-1] + b"\x7f")
+    check = study.emo("store", "verify", STORE)
+    assert check.code == 1
+    found = re.search(
+        r"2-of-2/states.npy: damaged; remove (\S+) and run `snakemake (.+?)`", check.output
+    )
+    assert found is not None, check.output
+    assert found[1] == SHARD
+    shutil.rmtree(study.path / found[1])
+    outcome = study.snakemake(*found[2].split())
+    assert outcome.code == 0, outcome.output
+    assert outcome.jobs == {"teach_shard": 1, "teach": 1}
+    assert {path.name: path.read_bytes() for path in (study.path / SHARD).iterdir()} == before
+    assert study.emo("store", "verify", STORE).code == 0
+    assert study.plan().nothing_to_do, "the store is the same"
+
+
+def test_a_shard_that_is_gone_is_made_again(study):
+    shutil.rmtree(study.path / SHARD)
+    jobs = study.plan().jobs
+    assert jobs["teach_shard"] == jobs["teach"] == 1
+
+
+def test_another_prompt_is_another_store(study):
+    config = tiny_config()
+    config["teachers"]["tiny-teacher"]["prompt"] = "passage: "
+    jobs = study.plan(config=config).jobs
+    assert (jobs["teach_shard"], jobs["teach"], jobs["distil"]) == (2, 1, 3)
+
+
+def test_smaller_states_leave_the_model_and_the_maps_as_they_are(study):
+    config = tiny_config()
+    config["teachers"]["tiny-teacher"]["store"] = {"states": "int8", "width": 12, "tokens": 6}
+    config["study"]["methods"] = ["pooled", "emo"]
+    jobs = study.plan(config=config).jobs
+    assert (jobs["teach_basis"], jobs["teach_shard"], jobs["teach"]) == (1, 2, 1)
+    assert not {"model", "align"} & jobs.keys()
+    target = "results/tiny-teacher/store/all-texts/store.json"
+    outcome = study.snakemake(target, config=config)
+    assert outcome.code == 0, outcome.output
+    record = json.loads((study.path / target).read_text())["record"]
+    assert 0.5 < record["state_cosine"] < 1
+    assert 0 < record["importance_kept"] < 1
+
+
+def test_another_student_with_the_same_request_asks_the_teacher_nothing(study):
+    config = tiny_config()
+    config["students"]["twin"] = config["students"]["tiny-student"] | {"layers": [1, 2, 4]}
+    config["study"]["students"].append("twin")
+    request = "original.mined.text.m4.paired.k1"
+    rows = f"results/tiny-teacher/{{}}/rows/all-texts/{request}"
+    target = f"{rows.format('twin')}/store.json"
+    outcome = study.snakemake(target, config=config)
+    assert outcome.code == 0, outcome.output
+    assert outcome.jobs["teach_rows_shard"] == 2
+    assert "teach_shard" not in outcome.jobs
+    for part in ("1-of-2", "2-of-2"):
+        log = study.path / "logs/teach_rows_shard/tiny-teacher/twin/all-texts" / request
+        assert "teacher passes: 0" in (log / f"{part}.log").read_text()
+        twins = [study.path / rows.format(s) / part for s in ("tiny-student", "twin")]
+        one, other = ((folder / "values.npy").read_bytes() for folder in twins)
+        assert one == other

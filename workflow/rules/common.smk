@@ -60,6 +60,7 @@ wildcard_constraints:
     alignment=ALIGNMENT_PATTERN,
     request=ROWS_PATTERN,
     seed=r"\d+",
+    scatteritem=r"\d+-of-\d+",
 
 
 def as_json(value):
@@ -94,7 +95,9 @@ def model_files(wildcards):
 
 
 def model_settings(wildcards):
-    return as_json(study.models()[wildcards.model].model_dump(mode="json"))
+    """All but how its signals are stored, which the model does not depend on."""
+    settings = study.models()[wildcards.model]
+    return as_json(settings.model_dump(mode="json", exclude={"store"}))
 
 
 def task_source(wildcards):
@@ -126,6 +129,25 @@ def teacher_dtype(wildcards):
     return study.teachers[wildcards.teacher].dtype
 
 
+def store_settings(wildcards):
+    return as_json(study.teachers[wildcards.teacher].store.model_dump(mode="json"))
+
+
+def state_width(wildcards):
+    return study.teachers[wildcards.teacher].store.width
+
+
+def store_basis(teacher, texts):
+    """The components in which states are stored, where they are."""
+    width = study.teachers[teacher].store.width
+    return [] if width is None else [f"results/{teacher}/store/{texts}/basis"]
+
+
+def row_precision(wildcards):
+    full = study.teachers[wildcards.teacher].store.states == "float32"
+    return "float32" if full else "float16"
+
+
 def rows_alignment(wildcards):
     name = RowRequest.from_name(wildcards.request).map.name
     return (
@@ -152,7 +174,7 @@ def signal_files(teacher, student, texts, method):
             f"{folder}/alignment/{texts}/{request.alignment.name}.parquet"
         )
     if request.rows:
-        files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}"
+        files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}/store.json"
     return files
 
 
@@ -228,14 +250,21 @@ def intermediate_files():
     files |= {f"resources/tasks/{task}" for task in tasks.union(chosen.tasks)}
     files |= {f"resources/texts/{texts}.parquet" for texts in texts_used}
     for teacher, texts in product(chosen.teachers, texts_used):
-        files.add(f"results/{teacher}/store/{texts}")
+        files.add(f"results/{teacher}/store/{texts}/store.json")
+        files.update(store_basis(teacher, texts))
         for student, method in product(chosen.students, chosen.methods):
             files.update(signal_files(teacher, student, texts, method).values())
             files.update(
                 f"results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json"
                 for seed in chosen.seeds
             )
-    return sorted(files)
+    return sorted(files.union(*map(shards, files)))
+
+
+def shards(file):
+    """The parts that a store's file joins; none for any other file."""
+    folder, name = os.path.split(file)
+    return gather.teach(f"{folder}/{{scatteritem}}") if name == "store.json" else []
 
 
 def all_scores(wildcards):

@@ -8,7 +8,7 @@ rule distil:
         unpack(distil_signals),
         texts="resources/texts/{texts}.parquet",
         student="resources/models/{student}",
-        store="results/{teacher}/store/{texts}",
+        store="results/{teacher}/store/{texts}/store.json",
     output:
         # The folder appears whole. Its student is no declared output: Snakemake would delete it
         # before a new training, and the links to it would dangle if that one failed.
