@@ -6,6 +6,7 @@ Shapes: ``B`` texts, ``S`` tokens, ``D`` width.
 import logging
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -27,7 +28,24 @@ _PREFIX = "base_model.model."
 """What peft puts before the names of the model's own modules."""
 
 
-def merge_adapters(model: PreTrainedModel, folders: Sequence[Path]) -> PreTrainedModel:
+@dataclass(frozen=True, slots=True)
+class MergedAdapter:
+    """What merging an adapter was seen to do; recorded with the prepared model.
+
+    Attributes:
+        weights: Number of weights in its file.
+        change: Largest difference that applying it makes to the states of probe texts.
+        least_cosine: Least cosine between a token's state with it applied and with it merged.
+    """
+
+    weights: int
+    change: float
+    least_cosine: float
+
+
+def merge_adapters(
+    model: PreTrainedModel, folders: Sequence[Path]
+) -> tuple[PreTrainedModel, list[MergedAdapter]]:
     """Merge adapters, one after another, and return the model without a trace of them.
 
     The second adapter of LLM2Vec was trained on the model with the first one merged. The sums of
@@ -38,17 +56,22 @@ def merge_adapters(model: PreTrainedModel, folders: Sequence[Path]) -> PreTraine
         model: The base, in float32; its weights are changed in place.
         folders: A peft folder each, in the order of merging.
 
+    Returns:
+        The merged model, and what each adapter did to it.
+
     Raises:
         CheckError: A merged model says something else than the model with the adapter applied.
         ConfigError: An adapter is none of LoRA.
         DataError: A file is missing, or the adapter's weights do not fit the model one by one.
     """
+    done = []
     for folder in folders:
-        model = _merge(model, folder)
-    return model
+        model, merged = _merge(model, folder)
+        done.append(merged)
+    return model, done
 
 
-def _merge(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+def _merge(model: PreTrainedModel, folder: Path) -> tuple[PreTrainedModel, MergedAdapter]:
     names = _stored_names(folder)
     ids = probe_ids(model)
     before = probe_states(model, ids)
@@ -68,7 +91,7 @@ def _merge(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
             f"applied, expected at least {CLOSEST}; the adapter cannot be merged into this model"
         )
     logger.info("merged %s: %d weights, least cosine %.6f", folder, len(names), cosine)
-    return merged
+    return merged, MergedAdapter(len(names), float((applied - before).abs().max()), cosine)
 
 
 def _stored_names(folder: Path) -> set[str]:

@@ -3,7 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,8 @@ def prepare_model(
 ) -> None:
     """Bring a model into the one layout that all later steps read.
 
-    The folder also gets ``model.json``: the settings, digests of weights and tokenizer, and the
-    number of parameters. Weights are float32.
+    The folder also gets ``model.json``: the settings, digests of weights and tokenizer, the number
+    of parameters, and what each adapter did when it was merged. Weights are float32.
 
     Args:
         settings: A teacher's or student's settings.
@@ -81,7 +81,7 @@ def prepare_model(
     model = parts.model
     if settings.bidirectional:
         make_bidirectional(model)
-    model = merge_adapters(model, adapters)
+    model, merged = merge_adapters(model, adapters)
     if isinstance(settings, StudentSettings) and settings.layers is not None:
         model = keep_layers(model, settings.layers)
     _check_length(settings, model, parts.tokenizer)
@@ -95,6 +95,7 @@ def prepare_model(
                 "weights_sha256": sha256_file(folder / "model.safetensors"),
                 "tokenizer_sha256": sha256_file(folder / "tokenizer.json"),
                 "parameters": sum(weight.numel() for weight in model.parameters()),
+                "adapters": [asdict(adapter) for adapter in merged],
             },
         )
         _check_prepared(settings, folder)

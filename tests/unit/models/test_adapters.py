@@ -64,10 +64,10 @@ def edit(folder, change):
 
 
 def test_two_adapters_are_added_in_turn(base, two):
-    merged = merge_adapters(load(base), two)
+    merged, _ = merge_adapters(load(base), two)
     expected = merged_by_hand(base, two)
     torch.testing.assert_close(states(merged), states(expected), atol=1e-4, rtol=1e-4)
-    one = merge_adapters(load(base), two[:1])
+    one, _ = merge_adapters(load(base), two[:1])
     assert (states(one) - states(merged)).abs().max() > 0.1
     assert (states(load(base)) - states(one)).abs().max() > 0.1
 
@@ -76,15 +76,15 @@ def test_adapters_that_rescale_are_merged_in_the_order_given(base, tmp_path):
     plain = write_adapter(load(base), tmp_path / "plain", 1)
     scaled = write_adapter(load(base), tmp_path / "scaled", 2, use_dora=True)
     by_hand = merged_by_hand(base, [plain])
-    expected = merge_adapters(by_hand, [scaled])
-    actual = merge_adapters(load(base), [plain, scaled])
+    expected, _ = merge_adapters(by_hand, [scaled])
+    actual, _ = merge_adapters(load(base), [plain, scaled])
     torch.testing.assert_close(states(actual), states(expected), atol=1e-4, rtol=1e-4)
-    backwards = merge_adapters(load(base), [scaled, plain])
+    backwards, _ = merge_adapters(load(base), [scaled, plain])
     assert (states(actual) - states(backwards)).abs().max() > 1e-2
 
 
 def test_nothing_of_peft_is_left(base, two):
-    merged = merge_adapters(load(base), two)
+    merged, _ = merge_adapters(load(base), two)
     assert type(merged) is type(load(base))
     assert sorted(merged.state_dict()) == sorted(load(base).state_dict())
     assert not [name for name in vars(merged) if "peft" in name]
