@@ -165,6 +165,23 @@ def align(
 
 @app.command()
 @stage
+def doctor(
+    teacher: Annotated[Path, typer.Argument(help="Prepared teacher folder.")],
+    out: Out,
+    dtype: Annotated[str, typer.Option(help="float32, float16 or bfloat16.")] = "float32",
+    texts: Annotated[
+        Path | None, typer.Option(help="Probe texts, one a line; built-in ones when left out.")
+    ] = None,
+    log: Log = None,
+) -> None:
+    """Examine a teacher before its signals are stored; a fault stops with its remedy."""
+    from emo.doctor import examine
+
+    examine(teacher, out, dtype, texts)
+
+
+@app.command()
+@stage
 def teach(
     texts: Annotated[Path, typer.Argument(help="A text set.")],
     teacher: Annotated[Path, typer.Option(help="Prepared teacher folder.")],

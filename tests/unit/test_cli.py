@@ -198,6 +198,7 @@ LOCKED = {
     "task": ("x", "--source", "x", "--settings", "{}"),
     "texts": ("x", "--unseen", "x"),
     "align": ("x", "--teacher", "x", "--student", "x"),
+    "doctor": ("x",),
     "teach": ("x", "--teacher", "x"),
     "teach-basis": ("x", "--teacher", "x", "--width", "2"),
     "teach-rows": (

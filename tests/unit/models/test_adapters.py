@@ -12,6 +12,7 @@ from emo.errors import CheckError, ConfigError, DataError
 from emo.models import adapters as module
 from emo.models import prepare_model
 from emo.models.adapters import merge_adapters
+from emo.models.direction import probe_ids, probe_states
 
 from ...tiny_decoders import write_adapter, write_folder
 
@@ -101,6 +102,16 @@ def test_a_prepared_folder_holds_the_merged_weights_in_float32(base, two, tmp_pa
     for name, value in expected.state_dict().items():
         torch.testing.assert_close(weights[name], value, atol=1e-6, rtol=1e-5)
     assert not list((tmp_path / "out").glob("adapter*"))
+    told = json.loads((tmp_path / "out" / "model.json").read_text())["adapters"]
+    one, _ = merge_adapters(load(base), two[:1])
+    for adapter, folder, before, after in zip(
+        told, two, (load(base), one), (one, expected), strict=True
+    ):
+        ids = probe_ids(before)
+        change = (probe_states(after, ids) - probe_states(before, ids)).abs().max()
+        assert adapter["weights"] == len(load_file(folder / "adapter_model.safetensors"))
+        assert adapter["change"] == pytest.approx(float(change), abs=1e-4)
+        assert 0.9999 <= adapter["least_cosine"] <= 1.0001
 
 
 def test_half_precision_bases_are_merged_in_float32(base, two, tmp_path):
