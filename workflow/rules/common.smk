@@ -249,6 +249,7 @@ def intermediate_files():
     files = {f"resources/models/{model}" for model in chosen_models()}
     files |= {f"resources/tasks/{task}" for task in tasks.union(chosen.tasks)}
     files |= {f"resources/texts/{texts}.parquet" for texts in texts_used}
+    files |= {f"results/{teacher}/doctor.json" for teacher in chosen.teachers}
     for teacher, texts in product(chosen.teachers, texts_used):
         files.add(f"results/{teacher}/store/{texts}/store.json")
         files.update(store_basis(teacher, texts))
