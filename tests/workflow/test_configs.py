@@ -73,6 +73,7 @@ def test_real_config_plans_every_stage_in_an_empty_folder(tmp_path):
         "task",
         "texts",
         "align",
+        "doctor",
         "teach_shard",
         "teach",
         "teach_rows_shard",

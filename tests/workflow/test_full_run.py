@@ -127,6 +127,16 @@ def test_every_job_has_its_own_log(full_run):
     assert jobs["evaluate"] == jobs["student"] == 9
 
 
+def test_the_teacher_is_examined_before_its_signals_are_stored(finished):
+    record = read(finished, "results/tiny-teacher/doctor.json")
+    assert {finding["status"] for finding in record["findings"]} == {"passed"}
+    log = (finished.path / "logs" / "doctor" / "tiny-teacher.log").read_text()
+    assert "passed   batch = single" in log
+    store = finished.path / "results" / "tiny-teacher" / "store" / "all-texts" / "store.json"
+    examined = (finished.path / "results" / "tiny-teacher" / "doctor.json").stat().st_mtime
+    assert examined < store.stat().st_mtime
+
+
 def test_logs_have_plain_lines_of_progress_and_no_bars(finished):
     log = finished.path / "logs/distil/tiny-teacher/tiny-student/all-texts/emo/seed1.log"
     assert "distil: 60/60 steps, " in log.read_text()

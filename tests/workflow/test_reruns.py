@@ -85,6 +85,11 @@ def test_comments_rerun_nothing_and_a_constant_what_depends_on_it(edited):
     }
 
 
+def test_another_doctor_examines_again_and_stores_nothing_again(edited):
+    edit(edited, "emo/doctor/probes.py", r"^LEAST_TEXTS = 8$", "LEAST_TEXTS = 9")
+    assert edited.plan().jobs == {"doctor": 1, "all": 1}
+
+
 def test_code_of_the_evaluation_reruns_no_training(edited):
     edit(edited, "emo/metrics.py", r"^MAX_ITERATIONS = 2000$", "MAX_ITERATIONS = 2001")
     assert edited.plan().jobs == {

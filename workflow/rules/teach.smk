@@ -13,6 +13,8 @@ rule teach_basis:
     input:
         texts="resources/texts/{texts}.parquet",
         teacher="resources/models/{teacher}",
+        # Another doctor says nothing about signals that are stored already.
+        doctor=ancient("results/{teacher}/doctor.json"),
     output:
         directory("results/{teacher}/store/{texts}/basis"),
     log:
@@ -45,6 +47,7 @@ rule teach_shard:
         lambda wildcards: store_basis(wildcards.teacher, wildcards.texts),
         texts="resources/texts/{texts}.parquet",
         teacher="resources/models/{teacher}",
+        doctor=ancient("results/{teacher}/doctor.json"),
     output:
         directory("results/{teacher}/store/{texts}/{scatteritem}"),
     log:
