@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from emo.doctor import examine
 from emo.doctor import subject as module
@@ -68,8 +69,6 @@ def test_a_broken_one_stops_with_each_remedy_and_leaves_the_record(
 def test_numbers_that_are_not_finite_are_recorded(copied, tmp_path, probes):
     folder = copied("bert")
     path = folder / "model.safetensors"
-    from safetensors.torch import load_file, save_file
-
     weights = load_file(path)
     weights["encoder.layer.1.output.dense.weight"][0, 0] = float("nan")
     save_file(weights, path, metadata={"format": "pt"})
