@@ -20,13 +20,19 @@ class Spread:
     high: float
 
 
-def timed_in_turns(works: Sequence[Work], pairs: int, warm_up: int = 1) -> list[list[float]]:
+def timed_in_turns(
+    works: Sequence[Work],
+    pairs: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[list[float]]:
     """Time works in turns: the first, the second, ..., the first again.
 
     Args:
         works: Called with the number of the repeat, the same for all works of a round.
         pairs: Rounds that are timed.
         warm_up: Rounds before them that are not; their numbers are used up.
+        clock: What is read before and after: the time of day, or ``time.process_time``.
 
     Returns:
         Seconds by work, one for each round.
@@ -40,7 +46,7 @@ def timed_in_turns(works: Sequence[Work], pairs: int, warm_up: int = 1) -> list[
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warm_up, warm_up + pairs):
         for work, taken in zip(works, seconds, strict=True):
-            taken.append(_seconds(work, repeat))
+            taken.append(_seconds(work, repeat, clock))
     return seconds
 
 
@@ -62,12 +68,12 @@ def ratios(seconds: Sequence[float], base: Sequence[float]) -> list[float]:
     return [value / other for value, other in zip(seconds, base, strict=True)]
 
 
-def _seconds(work: Work, repeat: int) -> float:
+def _seconds(work: Work, repeat: int, clock: Callable[[], float]) -> float:
     synchronise()
-    start = time.perf_counter()
+    start = clock()
     work(repeat)
     synchronise()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def synchronise() -> None:

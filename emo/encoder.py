@@ -158,8 +158,8 @@ class Encoder(nn.Module):
         return (
             f"{type(self.transformer).__name__} runs `{config._attn_implementation}` attention; "
             f"{heard} of {self.layers} layers were heard, so its attention cannot be captured; "
-            "choose a model that runs transformers' `sdpa`, or a method without attention and "
-            "transport terms"
+            "take a model that runs transformers' `sdpa`, or, if it is the student, a method "
+            "without an attention term"
         )
 
 

@@ -34,6 +34,6 @@ class MinedPairs(PiecePairs):
         kind: type[np.integer[Any]] = np.int32 if fits else np.int64
         cost = texts.distances * kind(steps)
         cost += gaps
-        cost[texts.invisible] = np.iinfo(kind).max
+        texts.blank(cost, np.iinfo(kind).max)
         pairs = texts.alike(mutual_nearest(cost))
         return pairs, count_ties(texts.distances, pairs)

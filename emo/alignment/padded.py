@@ -6,6 +6,7 @@ side of the whole block.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +55,12 @@ class Padded:
             self.student.lengths[self.student_place][:, None, :],
         )
 
-    @property
-    def invisible(self) -> NDArray[np.bool_]:
-        """Which pairs have a piece without characters, ``(B, R, S)``."""
-        shortest: NDArray[np.int32] = np.minimum(
-            self.teacher.lengths[self.teacher_place][:, :, None],
-            self.student.lengths[self.student_place][:, None, :],
-        )
-        without: NDArray[np.bool_] = shortest == 0
-        return without
+    def blank(self, cost: NDArray[np.integer[Any]], value: int) -> None:
+        """Write a value over the cost of every pair with a piece without characters, in place."""
+        text, teacher = np.nonzero(self.teacher.lengths[self.teacher_place] == 0)
+        cost[text, teacher] = value
+        text, student = np.nonzero(self.student.lengths[self.student_place] == 0)
+        cost[text, :, student] = value
 
     @property
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

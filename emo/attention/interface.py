@@ -111,8 +111,8 @@ def _refuse_unknown(module: nn.Module, kwargs: dict[str, Any]) -> None:
     if unknown:
         raise ConfigError(
             f"{type(module).__name__} changes its attention by {', '.join(unknown)}, which "
-            "captured rows would miss; choose another model, or a method without attention and "
-            "transport terms"
+            "captured rows would miss; take another model, or, if it is the student, a method "
+            "without an attention term"
         )
 
 
