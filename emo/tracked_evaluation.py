@@ -37,8 +37,10 @@ def evaluate_and_track(
     else:
         config = {"model": read_json(model / "model.json"), "task": task_folder.name}
         identity = settings_digest(config | {"code": code_version("emo.evaluate")})
-        shown = ("format", "prompt", "pooling", "max_length")
+        shown = ("format", "prompt", "max_length")
         params = {f"model.{name}": config["model"]["settings"][name] for name in shown}
+        # Settings may leave it to the model's folder.
+        params["model.pooling"] = scores["model"]["pooling"]
     with RunGroup(runs, identity, params, config) as group:
         for key in runs:
             group.log_scores(key, scores["metrics"])

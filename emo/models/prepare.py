@@ -218,7 +218,7 @@ def _check_prepared(settings: ModelSettings, folder: Path) -> None:
     loaded: Any = encoder[0]
     if settings.bidirectional and not sees_ahead(loaded.auto_model):
         raise ConfigError("bidirectional: the saved model is causal again when it is loaded")
-    vector = encoder.encode(["a"])[0]
+    vector = encoder.encode(["a"], show_progress_bar=False)[0]
     declared = encoder.get_embedding_dimension()
     if len(vector) != declared:
         raise DataError(f"the model declares vectors of width {declared}, and gives {len(vector)}")

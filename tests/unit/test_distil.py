@@ -1,5 +1,7 @@
 """Whole trainings of the tiny student: what comes out, and what is refused."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from emo.distil import distil
 from emo.encoder import load_encoder, pad
 from emo.errors import CheckError, ConfigError, DataError
 from emo.history import read_history
-from emo.outputs import read_json
+from emo.outputs import read_json, write_json
 from emo.trainer import DistillationTrainer
 
 from ..tiny_models import EMO_ROWS, PAPER_ROWS, sentences, write_texts
@@ -192,7 +194,7 @@ def test_an_input_that_is_not_there_is_named(tiny, tmp_path, name):
 )
 def test_rows_of_another_request_are_refused(tiny, tmp_path, form, rows, method):
     """Rows of one layer can often be cut into two of half the width without any error."""
-    with pytest.raises(DataError, match=rf"{rows}: rows {rows}, but the method asks for "):
+    with pytest.raises(DataError, match=rf"{rows}: rows of request {rows}, but the method as"):
         distil(
             settings(form, method=method),
             inputs(tiny, form, rows=tiny.rows(rows)),
@@ -223,3 +225,26 @@ def test_what_a_term_could_not_use_is_said_in_the_log(tiny, tmp_path, caplog):
     skipped, texts = said[0].removeprefix("attention_skipped: ").split(" of ")
     assert 2 <= float(skipped) < 24
     assert texts == "24 texts a step"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("signals", "ff"), ("student_layers", 4), ("student_tokenizer", "ff")]
+)
+def test_rows_of_another_model_are_refused(tiny, tmp_path, key, value):
+    """Positions and layers of another student or teacher often fit, and teach nonsense."""
+    rows = shutil.copytree(tiny.rows(EMO_ROWS).parent, tmp_path / EMO_ROWS) / "store.json"
+    record = read_json(rows)
+    write_json(rows, record | {"identity": record["identity"] | {key: value}})
+    with pytest.raises(DataError, match=rf"rows of {key} {value}, but the method asks for "):
+        distil(settings(), inputs(tiny, rows=rows), [], tmp_path / "checks", tmp_path / "out")
+
+
+def test_a_map_of_another_teacher_is_refused(tiny, tmp_path):
+    """One that reads less of a text has fewer pairs, and all of them fit."""
+    teacher = shutil.copytree(tiny.teacher, tmp_path / "teacher")
+    loading = teacher / "sentence_bert_config.json"
+    write_json(loading, read_json(loading) | {"max_seq_length": 12})
+    out = tmp_path / "map.parquet"
+    align_texts(tiny.texts, str(teacher), str(tiny.student), "mined", out)
+    with pytest.raises(DataError, match=r"map\.parquet: was made with another teacher tokenizer"):
+        distil(settings(), inputs(tiny, alignment=out), [], tmp_path / "checks", tmp_path / "out")

@@ -131,6 +131,7 @@ def test_what_changes_a_row_is_a_miss(tiny, tmp_path, passes, change):
         changes["teacher"] = shutil.copytree(tiny.teacher, tmp_path / "teacher")
         record = read_json(tmp_path / "teacher" / "model.json")
         write_json(tmp_path / "teacher" / "model.json", record | {"weights_sha256": "other"})
+        changes["store"] = make_store(changes["teacher"], tiny.texts, tmp_path / "store")
     elif change == "dtype":
         changes["dtype"] = "bfloat16"
     else:
