@@ -148,7 +148,7 @@ def _collator(
         token_signals = TokenSignals(importance, alignment)
     if request.rows is not None:
         store = Store(_given(inputs.rows, "attention rows", "--rows"))
-        _check_rows(store, request.rows, student, signals)
+        _check_rows(store, request.rows, student.layers, tokenizer, signals)
         read = None
         if request.rows.map.text == "normalised":
             read = _tokens(tokenizer, inputs.texts, folder / "normalised-tokens", normalised=True)
@@ -183,13 +183,19 @@ def _importance(method: MethodSettings) -> str:
     return "importance_all" if every else "importance"
 
 
-def _check_rows(store: Store, asked: RowRequest, student: Encoder, signals: Store) -> None:
+def _check_rows(
+    store: Store,
+    asked: RowRequest,
+    student_layers: int,
+    student_tokenizer: TextTokenizer,
+    signals: Store,
+) -> None:
     """Rows of another request, student or teacher would often fit, and teach nonsense."""
     expected = {
         "request": asked.name,
         "signals": signals.digest,
-        "student_layers": student.layers,
-        "student_tokenizer": student.tokenizer().digest,
+        "student_layers": student_layers,
+        "student_tokenizer": student_tokenizer.digest,
     }
     for name, value in expected.items():
         if store.identity[name] != value:

@@ -116,7 +116,7 @@ def store_rows(
             alignment,
             method=request.map.method,
             form=request.map.text,
-            teacher=encoder.tokenizer().digest,
+            teacher=source["tokenizer"],
             student=student_tokenizer.digest,
         )
         with Progress(len(rows), "attention rows") as progress:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from emo.alignment import Alignment
-from emo.encoder import pad
+from emo.encoder import pad, pad_arrays
 from emo.errors import DataError
 from emo.store import Store
 from emo.store.keys import Keys
@@ -106,8 +106,8 @@ class Collator:
         """Return the batch's tensors."""
         texts = [self._tokenized[index] for index in batch]
         input_ids, mask = pad(texts, self._pad_id)
-        special = _pad_arrays([text.special for text in texts])
-        prompt = _pad_arrays([text.prompt for text in texts])
+        special = pad_arrays([text.special for text in texts])
+        prompt = pad_arrays([text.prompt for text in texts])
         vectors = self._signals.stacked("vectors", self._signal_rows[list(batch)])
         tensors = {
             "input_ids": input_ids,
@@ -138,12 +138,12 @@ class Collator:
             mapped = [_kept_pairs(both, chosen) for both, chosen in zip(pairs, kept, strict=True)]
             self.pairs_dropped += sum(map(len, pairs)) - sum(map(len, mapped))
             pairs = mapped
-        mask = _pad_arrays([np.ones(len(flags), dtype=bool) for flags in special])
+        mask = pad_arrays([np.ones(len(flags), dtype=bool) for flags in special])
         return {
-            "teacher_states": _pad_arrays(self._signals.states(rows)),
-            "teacher_importance": _pad_arrays(importance),
+            "teacher_states": pad_arrays(self._signals.states(rows)),
+            "teacher_importance": pad_arrays(importance),
             "teacher_mask": mask,
-            "teacher_text": mask & ~_pad_arrays(special),
+            "teacher_text": mask & ~pad_arrays(special),
             "pairs": _numbered(pairs),
         }
 
@@ -168,8 +168,8 @@ class Collator:
             width = len(block) // max(rows.layers * len(chosen), 1)
             values.append(block.reshape(rows.layers, len(chosen), width))
         tensors = {
-            "row_positions": _pad_arrays(positions),
-            "row_mask": _pad_arrays([np.ones(len(p), dtype=bool) for p in positions]),
+            "row_positions": pad_arrays(positions),
+            "row_mask": pad_arrays([np.ones(len(p), dtype=bool) for p in positions]),
             "teacher_rows": _pad_blocks(values),
         }
         if rows.inputs is not None:
@@ -211,15 +211,6 @@ def _numbered(pairs: Sequence[NDArray[np.int64]]) -> Tensor:
     """Join the (P, 2) pairs of each text, its place in the batch put before them."""
     places = np.repeat(np.arange(len(pairs)), [len(both) for both in pairs])
     return torch.from_numpy(np.column_stack([places, np.concatenate(pairs)]))
-
-
-def _pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:
-    """Pad arrays of (length, ...) with zeros to (B, longest, ...), longest being 1 at least."""
-    longest = max(1, *(len(array) for array in arrays))
-    padded = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
-    for row, array in enumerate(arrays):
-        padded[row, : len(array)] = array
-    return torch.from_numpy(padded)
 
 
 def _pad_blocks(blocks: Sequence[NDArray[Any]]) -> Tensor:

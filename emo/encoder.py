@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
 from torch import Tensor, nn
@@ -112,7 +114,11 @@ class Encoder(nn.Module):
         return int(self.model.tokenizer.pad_token_id or 0)
 
     def tokenizer(self) -> TextTokenizer:
-        """Return the tokenizer with the model's own prompt and maximum length."""
+        """Return a tokenizer with the model's own prompt and maximum length.
+
+        It remembers its digest and the characters of its tokens, so that one should serve all
+        texts.
+        """
         return model_tokenizer(self.model)
 
     def forward(self, input_ids: Tensor, mask: Tensor, capture: Capture | None = None) -> Encoding:
@@ -225,3 +231,16 @@ def pad(texts: Sequence[TokenizedText], pad_id: int) -> tuple[Tensor, Tensor]:
         input_ids[row, :size] = torch.from_numpy(text.input_ids)
         mask[row, :size] = True
     return input_ids, mask
+
+
+def pad_arrays(arrays: Sequence[NDArray[Any]]) -> Tensor:
+    """Pad arrays of ``(length, ...)`` on the right with zeros.
+
+    Returns:
+        ``(B, longest, ...)``, longest being 1 at least.
+    """
+    longest = max(1, *(len(array) for array in arrays))
+    padded = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), dtype=arrays[0].dtype)
+    for row, array in enumerate(arrays):
+        padded[row, : len(array)] = array
+    return torch.from_numpy(padded)

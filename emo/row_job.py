@@ -69,6 +69,7 @@ class RowJob:
         self.rows = 0
         self._request = request
         self._encoder = encoder
+        self._tokenizer = encoder.tokenizer()
         self._layers = layers
         self._source = source
         self._signals = signals
@@ -96,11 +97,13 @@ class RowJob:
         stored = self._pool.chunk(digest)
         self._writer.append(CHUNK_DIGEST, np.array([digest], dtype=DIGEST_DTYPE))
         self._writer.append(CHUNK_START, np.array([self._writer.texts]))
-        tokenized = self._encoder.tokenizer()(read)
+        tokenized = ranked = self._tokenizer(read)
+        if self._request.ranking == "content":
+            ranked = self._tokenizer([content_text(joined(text)) for text in read])
         batches = list(teacher_batches(tokenized, self._encoder))
         order = [row for batch in batches for row in batch.rows]
-        importance = self._importance(chunk, read, order, stored)
-        ranking = self._ranking(read, tokenized, importance)
+        importance = self._importance(chunk, ranked, order, stored)
+        ranking = self._ranking(tokenized, ranked, importance)
         selections = select_rows(self._request, pairs, len(read), ranking)
         first = 0
         for batch in batches:
@@ -167,24 +170,21 @@ class RowJob:
     def _importance(
         self,
         chunk: TextSet,
-        read: Sequence[Text],
+        ranked: Sequence[TokenizedText],
         order: Sequence[int],
         stored: StoredChunk,
     ) -> list[NDArray[np.float32]]:
         """Return what the rows of each text are ranked by: stored, found or asked for."""
         if not self._own_ranking:
             return self._signals.pieces("importance", self._signals.rows(chunk.keys))
-        found = stored.ranking(self._ranking_name, len(read))
+        found = stored.ranking(self._ranking_name, len(ranked))
         if found is not None:
             return [found[place] for place in np.argsort(order)]
-        if self._request.ranking == "content":
-            return self._asked([content_text(joined(text)) for text in read], every=True)
-        return self._asked(read, every=False)
+        return self._asked(ranked, every=self._request.ranking == "content")
 
-    def _asked(self, texts: Sequence[Text], every: bool) -> list[NDArray[np.float32]]:
+    def _asked(self, tokenized: Sequence[TokenizedText], every: bool) -> list[NDArray[np.float32]]:
         """Return each text's importance, over its text tokens or over all but the prompt's."""
-        tokenized = self._encoder.tokenizer()(texts)
-        importance = [np.empty(0, dtype=np.float32)] * len(texts)
+        importance = [np.empty(0, dtype=np.float32)] * len(tokenized)
         for batch in teacher_batches(tokenized, self._encoder):
             encoding = teacher_pass(self._encoder, batch, importance_capture(batch))
             self.passes += 1
@@ -195,18 +195,17 @@ class RowJob:
 
     def _ranking(
         self,
-        read: Sequence[Text],
         tokenized: Sequence[TokenizedText],
+        ranked: Sequence[TokenizedText],
         importance: Sequence[NDArray[np.float32]],
     ) -> Ranking:
         if self._request.ranking == "text":
             return TextRanking(importance)
-        content = self._encoder.tokenizer()([content_text(joined(text)) for text in read])
-        ranked = [
+        content_ids = [
             _ids(text)[np.argsort(-weight, kind="stable")]
-            for text, weight in zip(content, importance, strict=True)
+            for text, weight in zip(ranked, importance, strict=True)
         ]
-        return ContentRanking([_ids(text) for text in tokenized], ranked)
+        return ContentRanking([_ids(text) for text in tokenized], content_ids)
 
 
 def _ids(text: TokenizedText) -> NDArray[np.int64]:

@@ -9,10 +9,12 @@ from torch import Tensor, nn
 
 from emo.encoder import Encoder, pad
 from emo.errors import CheckError
+from emo.losses import mean_cosine
 from emo.methods import fit_head
 from emo.outputs import read_json, sha256_file, write_json
 from emo.store import Store
 from emo.store.keys import Keys
+from emo.texts import evenly_spread
 from emo.tokens import TokenizedText
 
 HEAD_TEXTS = 4096
@@ -37,7 +39,7 @@ def add_fitted_head(
         keys: Store key of each text.
         signals: The teacher's signals.
     """
-    chosen = _spread(len(texts), HEAD_TEXTS)
+    chosen = evenly_spread(len(texts), HEAD_TEXTS)
     pooled, _ = _encode(student, [texts[index] for index in chosen])
     rows = signals.rows(keys)[chosen]
     vectors = torch.from_numpy(signals.stacked("vectors", rows))
@@ -56,22 +58,9 @@ def set_dropout(student: Encoder, rate: float) -> None:
 
 def spread(student: Encoder, texts: Sequence[TokenizedText]) -> float:
     """Return one minus the mean cosine between different texts, on a sample."""
-    chosen = _spread(len(texts), CHECKED_TEXTS)
+    chosen = evenly_spread(len(texts), CHECKED_TEXTS)
     _, vectors = _encode(student, [texts[index] for index in chosen])
     return 1.0 - mean_cosine(vectors)
-
-
-def mean_cosine(vectors: Tensor) -> float:
-    """Return the mean cosine between different rows of ``(B, D)``.
-
-    >>> mean_cosine(torch.eye(3))
-    0.0
-    """
-    count = vectors.shape[0]
-    if count < 2:
-        return 0.0
-    unit = nn.functional.normalize(vectors.double(), dim=-1)
-    return float((unit.sum(dim=0).square().sum() - count) / (count * (count - 1)))
 
 
 def check_collapse(before: float, after: float) -> None:
@@ -120,8 +109,3 @@ def _encode(student: Encoder, texts: Sequence[TokenizedText]) -> tuple[Tensor, T
     student.train(was_training)
     back = torch.tensor(order).argsort()
     return torch.cat(pooled)[back], torch.cat(vectors)[back]
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Return at most so many indices, evenly spread."""
-    return [place * count // most for place in range(most)] if count > most else list(range(count))

@@ -68,10 +68,11 @@ def teach(
         "code": code_version("emo.teach"),
     }
     totals: dict[str, Any] = {}
+    tokenizer = encoder.tokenizer()
     with write_shard(out, identity, totals) as writer, Progress(len(rows), "teach") as progress:
         signals = SignalWriter(writer, settings, basis, vector_width(encoder), encoder.width)
         for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
-            for batch in teacher_batches(encoder.tokenizer()(chunk.texts), encoder):
+            for batch in teacher_batches(tokenizer(chunk.texts), encoder):
                 encoding = teacher_pass(encoder, batch, importance_capture(batch))
                 signals.append(chunk, batch, encoding)
                 progress.advance(len(batch.rows))

@@ -16,7 +16,7 @@ from emo.progress import Progress
 from emo.provenance import code_version
 from emo.store import write_shard
 from emo.teacher_pass import CHUNK_TEXTS, teacher_batches, teacher_identity, teacher_pass
-from emo.texts import Text, count_texts, text_chunks
+from emo.texts import Text, count_texts, evenly_spread, text_chunks
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +45,10 @@ def teach_basis(teacher: Path, texts: Path, out: Path, width: int, dtype: str = 
         )
     moments = Moments(encoder.width)
     sample = _sample(texts)
+    tokenizer = encoder.tokenizer()
     with Progress(len(sample), "basis") as progress:
         for start in range(0, len(sample), CHUNK_TEXTS):
-            tokenized = encoder.tokenizer()(sample[start : start + CHUNK_TEXTS])
+            tokenized = tokenizer(sample[start : start + CHUNK_TEXTS])
             for batch in teacher_batches(tokenized, encoder):
                 encoding = teacher_pass(encoder, batch, Capture())
                 moments.add(encoding.states[batch.read].cpu().float().numpy())
@@ -124,8 +125,7 @@ class Moments:
 
 def _sample(texts: Path) -> list[Text]:
     count = count_texts(texts)
-    most = min(count, SAMPLE_TEXTS)
-    wanted = {number * count // most for number in range(most)}
+    wanted = set(evenly_spread(count, SAMPLE_TEXTS))
     sample: list[Text] = []
     first = 0
     for chunk in text_chunks(texts, range(count), CHUNK_TEXTS):

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from emo.attention import Capture
-from emo.encoder import Encoder, Encoding, pad
+from emo.encoder import Encoder, Encoding, pad, pad_arrays
 from emo.outputs import read_json
 from emo.tokens import TokenizedText
 
@@ -117,17 +116,9 @@ def importances(batch: TeacherBatch, encoding: Encoding) -> Tensor:
 
 def _batch(texts: list[TokenizedText], rows: list[int], encoder: Encoder) -> TeacherBatch:
     input_ids, mask = pad(texts, encoder.pad_id)
-    read = mask & ~_flags([text.prompt for text in texts], mask)
-    text = read & ~_flags([text.special for text in texts], mask)
+    read = mask & ~pad_arrays([text.prompt for text in texts])
+    text = read & ~pad_arrays([text.special for text in texts])
     device = encoder.device
     return TeacherBatch(
         rows, texts, input_ids.to(device), mask.to(device), read.to(device), text.to(device)
     )
-
-
-def _flags(flags: Sequence[NDArray[Any]], mask: Tensor) -> Tensor:
-    """Pad per-token flags on the right with False."""
-    table = torch.zeros_like(mask)
-    for row, values in enumerate(flags):
-        table[row, : len(values)] = torch.from_numpy(values)
-    return table

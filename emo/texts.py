@@ -72,6 +72,16 @@ def joined(text: Text) -> str:
     return text if isinstance(text, str) else "\n".join(text)
 
 
+def evenly_spread(count: int, most: int) -> list[int]:
+    """Return at most so many of the first ``count`` numbers, at even distances.
+
+    >>> evenly_spread(10, 4), evenly_spread(2, 4)
+    ([0, 2, 5, 7], [0, 1])
+    """
+    most = min(count, most)
+    return [place * count // most for place in range(most)]
+
+
 def build_texts(
     task_folders: Sequence[Path], test_folders: Sequence[Path], out: Path
 ) -> TextsReport:
@@ -119,16 +129,7 @@ def load_texts(path: Path) -> TextSet:
     Raises:
         DataError: The file is missing or lacks a column.
     """
-    if not path.is_file():
-        raise DataError(f"{path} is missing; build the text set first")
-    table = pd.read_parquet(path)
-    for column in ("text", "key"):
-        if column not in table:
-            raise DataError(f"{path}: no column `{column}`; build the text set again")
-    texts: list[Text] = list(table["text"])
-    if "second" in table:
-        texts = list(zip(table["text"], table["second"], strict=True))
-    return TextSet(texts, list(table["key"]))
+    return _text_set(_open(path).read().to_pylist())
 
 
 def count_texts(path: Path) -> int:

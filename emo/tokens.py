@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Bounds the memory of the tokenizer's own objects; results do not depend on it.
 TEXTS_PER_CALL = 1024
+UNLIMITED = 10**6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,15 @@ class TokenizedText:
     def places(self) -> NDArray[np.int64]:
         """Where the token of each position stands in ``input_ids``: all but the prompt's."""
         return np.flatnonzero(~self.prompt).astype(np.int64)
+
+
+def own_limit(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the most tokens a tokenizer says that its model reads, None where it says none.
+
+    Tokenizers without a limit of their own carry a number far above any.
+    """
+    limit = int(tokenizer.model_max_length)
+    return limit if limit < UNLIMITED else None
 
 
 class TextTokenizer:

@@ -14,9 +14,9 @@ from emo.checkpoints import discard_older, seal
 from emo.config import TrainingSettings
 from emo.encoder import Encoder
 from emo.errors import DataError
+from emo.losses import mean_cosine
 from emo.methods import Method, Terms
 from emo.progress import Progress
-from emo.student import mean_cosine
 
 Record = Callable[[Mapping[str, Any]], None]
 

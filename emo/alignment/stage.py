@@ -12,14 +12,12 @@ from emo.config_methods import AlignmentMethod, TextForm
 from emo.encoder import load_encoder
 from emo.errors import ConfigError, DataError
 from emo.texts import Text, load_texts
-from emo.tokens import TextTokenizer
+from emo.tokens import TextTokenizer, own_limit
 
 logger = logging.getLogger(__name__)
 
 USUAL_LENGTH = 512
 """Longest sequence of a tokenizer that names none, as a bare ``tokenizer.json``."""
-UNLIMITED = 10**6
-"""Tokenizers without a limit of their own carry a number far above this one."""
 
 
 def align_texts(
@@ -69,8 +67,7 @@ def load_tokenizer(name: str) -> TextTokenizer:
         raise ConfigError(
             f"{name}: no tokenizer folder, tokenizer.json file or hub id: {error}"
         ) from None
-    longest = tokenizer.model_max_length
-    return TextTokenizer(tokenizer, max_length=longest if longest < UNLIMITED else USUAL_LENGTH)
+    return TextTokenizer(tokenizer, max_length=own_limit(tokenizer) or USUAL_LENGTH)
 
 
 def _read_texts(path: Path) -> list[Text]:

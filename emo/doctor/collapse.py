@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 from emo.doctor.finding import Finding
 from emo.doctor.subject import Subject
+from emo.losses import mean_cosine
 
 NAME = "vectors"
 
@@ -46,18 +47,6 @@ def check_vectors(subject: Subject) -> Finding:
             "trained with",
         )
     return Finding(NAME, "passed", "different texts have different vectors", measured)
-
-
-def mean_cosine(vectors: Tensor) -> float:
-    """Return the mean cosine of different rows of ``(N, D)``: 0 in all directions, 1 collapsed.
-
-    Example:
-        >>> mean_cosine(torch.eye(3))
-        0.0
-    """
-    unit = normalize(vectors.double(), dim=1)
-    count = len(unit)
-    return float((unit @ unit.T).sum() - unit.square().sum()) / (count * (count - 1))
 
 
 def effective_rank(vectors: Tensor) -> float:

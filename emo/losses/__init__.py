@@ -3,6 +3,7 @@
 from emo.losses.attention import MINIMUM_ROWS, CkaLoss, Estimator, Reduction, attention_loss
 from emo.losses.cka import cka, pooled_cka
 from emo.losses.contrastive import info_nce
+from emo.losses.cosine import mean_cosine
 from emo.losses.cost import attention_cost, centred_states, cosine_cost, euclidean_cost
 from emo.losses.importance import (
     paper_student_masses,
@@ -32,6 +33,7 @@ __all__ = [
     "cosine_loss",
     "euclidean_cost",
     "info_nce",
+    "mean_cosine",
     "paper_student_masses",
     "paper_teacher_masses",
     "paper_transport_loss",

@@ -1,4 +1,4 @@
-"""Unit vectors, the base of every cosine in the losses."""
+"""Unit vectors, the base of every cosine in the losses, and how alike vectors are."""
 
 from typing import Final
 
@@ -28,3 +28,24 @@ def unit_vectors(states: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
     short = norm < MINIMUM_NORM
     return states.masked_fill(short, 0.0) / torch.where(short, 1.0, norm)
+
+
+def mean_cosine(vectors: Tensor) -> float:
+    """Return the mean cosine between different vectors: 0 in all directions, 1 collapsed.
+
+    Args:
+        vectors: (B, D).
+
+    Returns:
+        The mean, computed in float64; 0 for a single vector.
+
+    Example:
+        >>> mean_cosine(torch.eye(3))
+        0.0
+    """
+    count = vectors.shape[0]
+    if count < 2:
+        return 0.0
+    unit = torch.nn.functional.normalize(vectors.double(), dim=-1)
+    together = unit.sum(dim=0).square().sum() - unit.square().sum()
+    return float(together / (count * (count - 1)))

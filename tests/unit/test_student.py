@@ -5,8 +5,9 @@ from transformers import LlamaConfig, LlamaModel
 
 from emo.encoder import load_encoder
 from emo.errors import CheckError
+from emo.losses import mean_cosine
 from emo.store import Store
-from emo.student import add_fitted_head, check_collapse, mean_cosine, set_dropout, spread
+from emo.student import add_fitted_head, check_collapse, set_dropout, spread
 from emo.texts import text_key
 
 

@@ -14,11 +14,12 @@ from emo.attention import Recorder
 from emo.config_models import TeacherSettings
 from emo.doctor.adapters import check_adapters
 from emo.doctor.attention import check_attention
-from emo.doctor.collapse import check_vectors, effective_rank, mean_cosine
+from emo.doctor.collapse import check_vectors, effective_rank
 from emo.doctor.finding import Difference
 from emo.doctor.precision import check_dtype
 from emo.doctor.subject import load_subject
 from emo.doctor.widths import check_widths
+from emo.losses import mean_cosine
 from emo.models import prepare_model
 
 from ...tiny_architectures import CONFIGS
