@@ -1,4 +1,8 @@
-"""``kill -9`` at random moments of the teacher pass: what is made afterwards is the same."""
+"""``kill -9`` at random moments of the teacher pass: what is made afterwards is the same.
+
+Every other moment is drawn from the time in which the pass writes, which may be too short a part of
+the whole for a moment of the whole to fall into it.
+"""
 
 import subprocess
 import sys
@@ -33,16 +37,27 @@ def start(folder):
             os._exit(status)
     return child
 
+def writing():
+    return any((out / "disturbed").glob(".tmp-*/states.npy"))
+
+def running(child):
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
 began = time.monotonic()
 _, status = os.waitpid(start(out / "undisturbed"), 0)
 assert status == 0
 whole = time.monotonic() - began
 moment = random.Random(1)
 killed = half_made = 0
-for _ in range(moments):
+for number in range(moments):
     child = start(out / "disturbed")
-    time.sleep(moment.random() * whole)
-    half_made += any((out / "disturbed").glob(".tmp-*/states.npy"))
+    if number % 2:
+        while not writing() and running(child):
+            time.sleep(0.001)
+        time.sleep(moment.random() * 0.02)
+    else:
+        time.sleep(moment.random() * whole)
+    half_made += writing()
     os.kill(child, signal.SIGKILL)
     killed += os.waitpid(child, 0)[1] == signal.SIGKILL
     shard = out / "disturbed" / "1-of-2"
