@@ -7,9 +7,10 @@ from typing import Any
 from emo.config import Study
 from emo.errors import DataError
 from emo.outputs import atomic_file, read_json
-from emo.report.bootstrap import RESAMPLES, Difference, paired_difference, resample
+from emo.report.compression import compression_differences
+from emo.report.differences import INTERVALS, method_differences
 from emo.report.results import PairResults, collect
-from emo.report.runs import UNDISTILLED, Run
+from emo.report.runs import Run
 from emo.report.speeds import Speed
 from emo.report.table import markdown_table, score_table
 
@@ -34,37 +35,22 @@ def write_report(
         DataError: A run, a speed or a prediction is missing or damaged.
     """
     parts = ["# Results", _how_to_read(study)]
-    for results in collect(study.study, runs, speeds):
+    collected = collect(study.study, runs, speeds)
+    for results in collected:
         parts += [
             f"## {results.teacher} to {results.student}",
             score_table(results, study.training),
             _speed_note(results),
             "### Differences",
-            *_differences(study, results),
+            *method_differences(study.study.compare, results),
         ]
+    lost = compression_differences(study, collected)
+    if lost:
+        parts += ["## What smaller stores cost in score", INTERVALS, "\n".join(lost)]
     if task_reports:
         parts += ["## Test items and what was left out", _counts(task_reports)]
     with atomic_file(out) as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def difference_sentence(a: str, b: str, difference: Difference) -> str:
-    """Say in a sentence how ``a`` differs from ``b``, in points of a hundred.
-
-    >>> print(difference_sentence("emo", "pooled", Difference(0.004, -0.001, 0.009, 0)))
-    **emo - pooled**: +0.40 points, 95 % interval -0.10 to +0.90: no significant difference.
-    """
-    mean, low, high = (100 * v for v in (difference.mean, difference.low, difference.high))
-    verdict = "no significant difference"
-    if difference.significant:
-        verdict = f"{a} is {'better' if difference.low > 0 else 'worse'}"
-    undefined = ""
-    if difference.undefined:
-        undefined = f" {difference.undefined} resamples without a defined score were left out."
-    return (
-        f"**{a} - {b}**: {mean:+.2f} points, 95 % interval {low:+.2f} to {high:+.2f}: "
-        f"{verdict}.{undefined}"
-    )
 
 
 def _how_to_read(study: Study) -> str:
@@ -95,25 +81,6 @@ def _speed_note(results: PairResults) -> str:
         f"The speeds do not compare, so no speed-up is given: the teacher's was measured with "
         f"{teacher}, the student's with {student}. {measured}"
     )
-
-
-def _differences(study: Study, results: PairResults) -> list[str]:
-    compare = study.study.compare
-    resampled = {
-        name: resample(results.methods[name]) for name in (UNDISTILLED, *results.distilled)
-    }
-    asked = [(compare.method, compare.baseline)]
-    asked += [(method, UNDISTILLED) for method in results.distilled]
-    lines = [
-        f"- {difference_sentence(a, b, paired_difference(resampled[a], resampled[b]))}"
-        for a, b in asked
-    ]
-    how = (
-        "Differences of the averages over families. Intervals are from a paired bootstrap "
-        f"({RESAMPLES} resamples of the test items and, where there are several, of the seeds); "
-        "they are not corrected for the number of comparisons."
-    )
-    return [how, "\n".join(lines)]
 
 
 def _counts(task_reports: Mapping[str, Path]) -> str:

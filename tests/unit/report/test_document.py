@@ -6,7 +6,7 @@ import pytest
 
 from emo.errors import DataError
 from emo.report import Difference, write_report
-from emo.report.document import difference_sentence
+from emo.report.differences import difference_sentence
 
 
 def written(fake, **changes):
