@@ -10,53 +10,28 @@ R counts all teacher tokens but the prompt's; with a ranking pass of its own als
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from transformers import AutoConfig
 
-from emo.alignment import Alignment, read_alignment, require_origin
+from emo.alignment import read_alignment, require_origin
 from emo.encoder import load_encoder
-from emo.errors import DataError
-from emo.outputs import exclusive, read_json, sha256_file
+from emo.layer_pairs import layer_pairs
+from emo.outputs import exclusive, sha256_file
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.requests import RowRequest
 from emo.row_job import RowJob, RowPrecision
 from emo.row_reuse import RowPool
 from emo.store import ShardName, Store, write_shard
-from emo.teacher_pass import CHUNK_TEXTS, teacher_identity
+from emo.teacher_pass import CHUNK_TEXTS, require_teacher, teacher_identity
 from emo.texts import count_texts, text_chunks
 
 logger = logging.getLogger(__name__)
-
-
-def layer_pairs(
-    request: RowRequest, student_layers: int, teacher_layers: int
-) -> list[tuple[int, int]]:
-    """Return (student, teacher) layers that are compared, 0-based.
-
-    Unless the request names the pairs, the paper's block map does: with b = N_T // N_S, student
-    layer i meets teacher layer i * b + b - 1.
-
-    Raises:
-        DataError: The student or the teacher has no such layer.
-    """
-    if not isinstance(request.layers, int):
-        return _existing(request.layers, student_layers, teacher_layers)
-    if request.layers > student_layers or student_layers > teacher_layers:
-        raise DataError(
-            f"cannot compare the last {request.layers} of {student_layers} student layers with "
-            f"{teacher_layers} teacher layers; ask for fewer `layers` in the method, or name pairs"
-        )
-    block = teacher_layers // student_layers
-    chosen = request.student_layers(student_layers)
-    return [(layer, layer * block + block - 1) for layer in chosen]
 
 
 def store_rows(
@@ -89,7 +64,7 @@ def store_rows(
     """
     rows = ShardName.parse(out.name).rows(count_texts(texts))
     signals = Store(store)
-    _require_teacher(signals, teacher)
+    require_teacher(signals, teacher)
     encoder = load_encoder(teacher, dtype).eval()
     depth = AutoConfig.from_pretrained(student).num_hidden_layers
     layers = [pair[1] for pair in layer_pairs(request, depth, encoder.layers)]
@@ -122,19 +97,10 @@ def store_rows(
         with Progress(len(rows), "attention rows") as progress:
             first = rows.start
             for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
-                job.run(chunk, _of_texts(pairs, range(first, first + len(chunk.keys))), progress)
+                job.run(chunk, range(first, first + len(chunk.keys)), pairs, progress)
                 first += len(chunk.keys)
         totals["rows"] = job.rows
     logger.info("stored %d rows of %d texts, teacher passes: %d", job.rows, len(rows), job.passes)
-
-
-def _require_teacher(signals: Store, teacher: Path) -> None:
-    """Rows of one teacher, chosen by the importance of another, would be a mixture."""
-    if signals.identity["teacher"] != read_json(teacher / "model.json"):
-        raise DataError(
-            f"{signals.folder}: signals of another teacher than {teacher}; give that teacher, or "
-            "make the store again"
-        )
 
 
 @contextmanager
@@ -146,27 +112,3 @@ def _pool(reuse: Path | None, texts: Path, out: Path) -> Iterator[RowPool]:
     with exclusive(reuse / f".rows-{texts.stem}-{out.name}", f"attention rows of {texts.stem}"):
         folders = reuse.glob(f"*/rows/{texts.stem}/*/[0-9]*-of-*")
         yield RowPool(sorted(folder for folder in folders if folder.absolute() != out.absolute()))
-
-
-def _of_texts(alignment: Alignment, texts: range) -> Alignment:
-    """Return the pairs of some texts, whose numbers then count from 0."""
-    inside = slice(*np.searchsorted(alignment.text, [texts.start, texts.stop]))
-    return replace(
-        alignment,
-        text=alignment.text[inside] - texts.start,
-        teacher_position=alignment.teacher_position[inside],
-        student_position=alignment.student_position[inside],
-        distance=alignment.distance[inside],
-    )
-
-
-def _existing(
-    pairs: Sequence[tuple[int, int]], student_layers: int, teacher_layers: int
-) -> list[tuple[int, int]]:
-    for student, teacher in pairs:
-        if student >= student_layers or teacher >= teacher_layers:
-            raise DataError(
-                f"layers [{student}, {teacher}]: the student has layers 0 to {student_layers - 1}, "
-                f"the teacher 0 to {teacher_layers - 1}; change `layers` in the method"
-            )
-    return list(pairs)

@@ -91,6 +91,14 @@ class RowRequest:
         """Number of layers that are compared."""
         return self.layers if isinstance(self.layers, int) else len(self.layers)
 
+    @property
+    def own_ranking(self) -> bool:
+        """Whether rows are ranked by importance in another text than the set's own.
+
+        That of its own texts is among the signals of the teacher.
+        """
+        return self.ranking == "content" or self.map.text == "normalised"
+
     def student_layers(self, student_depth: int) -> list[int]:
         """Return the 0-based student layers that are compared."""
         if isinstance(self.layers, int):

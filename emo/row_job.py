@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from emo.alignment import Alignment, content_text, paper_texts
-from emo.attention import Capture
+from emo.alignment import Alignment
 from emo.encoder import Encoder
 from emo.progress import Progress
 from emo.requests import RowRequest
@@ -23,16 +21,18 @@ from emo.row_reuse import (
     StoredChunk,
     chunk_digest,
 )
-from emo.row_selection import ContentRanking, Ranking, Selection, TextRanking, select_rows
+from emo.row_selection import Selection, build_ranking, select_rows
+from emo.row_texts import compared_texts, content_texts
 from emo.store import ShardWriter, Store
 from emo.teacher_pass import (
     TeacherBatch,
-    importance_capture,
-    importances,
+    row_capture,
+    rows_at,
     teacher_batches,
     teacher_pass,
+    text_importance,
 )
-from emo.texts import Text, TextSet, joined, text_key
+from emo.texts import TextSet, text_key
 from emo.tokens import TextTokenizer, TokenizedText
 
 RowPrecision = Literal["float32", "float16"]
@@ -79,38 +79,42 @@ class RowJob:
         self._normaliser = normaliser
         content = request.ranking == "content"
         self._ranking_name = "ranking_content" if content else "ranking_text"
-        self._own_ranking = content or normaliser is not None
         writer.create("teacher_position", "int64", offsets="offsets")
         writer.create("student_position", "int64", offsets="offsets")
         writer.create("values", precision, offsets="value_offsets")
         writer.create(CHUNK_DIGEST, DIGEST_DTYPE)
         writer.create(CHUNK_START, "int64")
-        if self._own_ranking:
+        if self._request.own_ranking:
             writer.create(self._ranking_name, "float32", offsets="ranking_offsets")
 
-    def run(self, chunk: TextSet, pairs: Alignment, progress: Progress) -> None:
-        """Store the rows of a chunk, whose pairs count its texts from 0."""
-        read = chunk.texts
-        if self._normaliser is not None:
-            read = list[Text](paper_texts(read, self._normaliser))
+    def run(self, chunk: TextSet, rows: range, pairs: Alignment, progress: Progress) -> None:
+        """Store the rows of a chunk.
+
+        Args:
+            chunk: The texts.
+            rows: Their rows in the text set.
+            pairs: The map; its text numbers are rows of the text set.
+            progress: Is told of the texts.
+        """
+        read = compared_texts(chunk.texts, self._normaliser)
         digest = chunk_digest(self._source, [text_key(text) for text in read])
         stored = self._pool.chunk(digest)
         self._writer.append(CHUNK_DIGEST, np.array([digest], dtype=DIGEST_DTYPE))
         self._writer.append(CHUNK_START, np.array([self._writer.texts]))
         tokenized = ranked = self._tokenizer(read)
         if self._request.ranking == "content":
-            ranked = self._tokenizer([content_text(joined(text)) for text in read])
+            ranked = self._tokenizer(content_texts(read))
         batches = list(teacher_batches(tokenized, self._encoder))
         order = [row for batch in batches for row in batch.rows]
         importance = self._importance(chunk, ranked, order, stored)
-        ranking = self._ranking(tokenized, ranked, importance)
-        selections = select_rows(self._request, pairs, len(read), ranking)
+        ranking = build_ranking(self._request, tokenized, ranked, importance)
+        selections = select_rows(self._request, pairs, rows, ranking)
         first = 0
         for batch in batches:
             chosen = [selections[row] for row in batch.rows]
             blocks = self._found(stored, first, chosen) or self._computed(batch, chosen)
             self._append(chunk, batch, chosen, blocks)
-            if self._own_ranking:
+            if self._request.own_ranking:
                 self._append_ranking([importance[row] for row in batch.rows])
             first += len(batch.rows)
             progress.advance(len(batch.rows))
@@ -132,20 +136,11 @@ class RowJob:
         return blocks
 
     def _computed(self, batch: TeacherBatch, chosen: Sequence[Selection]) -> list[NDArray[Any]]:
-        """Ask the teacher for all rows of the layers and keep those that were chosen.
-
-        Were only the chosen ones asked for, the last bits of a row would depend on the others.
-        """
-        everywhere = torch.arange(batch.mask.shape[1], device=batch.mask.device)
-        positions = everywhere.expand(batch.mask.shape).contiguous()
-        encoding = teacher_pass(self._encoder, batch, Capture(self._layers, positions))
+        """Ask the teacher for the rows."""
+        encoding = teacher_pass(self._encoder, batch, row_capture(batch, self._layers))
         self.passes += 1
-        attention = encoding.rows.cpu().numpy().astype(self._precision)
-        blocks = []
-        for place, (text, selection) in enumerate(zip(batch.texts, chosen, strict=True)):
-            kept = text.places
-            blocks.append(attention[:, place, kept[selection.teacher]][:, :, kept])
-        return blocks
+        blocks = rows_at(batch, encoding, [selection.teacher for selection in chosen])
+        return [block.astype(self._precision) for block in blocks]
 
     def _append(
         self,
@@ -175,38 +170,11 @@ class RowJob:
         stored: StoredChunk,
     ) -> list[NDArray[np.float32]]:
         """Return what the rows of each text are ranked by: stored, found or asked for."""
-        if not self._own_ranking:
+        if not self._request.own_ranking:
             return self._signals.pieces("importance", self._signals.rows(chunk.keys))
         found = stored.ranking(self._ranking_name, len(ranked))
         if found is not None:
             return [found[place] for place in np.argsort(order)]
-        return self._asked(ranked, every=self._request.ranking == "content")
-
-    def _asked(self, tokenized: Sequence[TokenizedText], every: bool) -> list[NDArray[np.float32]]:
-        """Return each text's importance, over its text tokens or over all but the prompt's."""
-        importance = [np.empty(0, dtype=np.float32)] * len(tokenized)
-        for batch in teacher_batches(tokenized, self._encoder):
-            encoding = teacher_pass(self._encoder, batch, importance_capture(batch))
-            self.passes += 1
-            values = importances(batch, encoding)[int(every)].cpu().numpy()
-            for place, (row, text) in enumerate(zip(batch.rows, batch.texts, strict=True)):
-                importance[row] = values[place, text.places]
-        return importance
-
-    def _ranking(
-        self,
-        tokenized: Sequence[TokenizedText],
-        ranked: Sequence[TokenizedText],
-        importance: Sequence[NDArray[np.float32]],
-    ) -> Ranking:
-        if self._request.ranking == "text":
-            return TextRanking(importance)
-        content_ids = [
-            _ids(text)[np.argsort(-weight, kind="stable")]
-            for text, weight in zip(ranked, importance, strict=True)
-        ]
-        return ContentRanking([_ids(text) for text in tokenized], content_ids)
-
-
-def _ids(text: TokenizedText) -> NDArray[np.int64]:
-    return text.input_ids[text.places]
+        batches = list(teacher_batches(ranked, self._encoder))
+        self.passes += len(batches)
+        return text_importance(batches, self._encoder, every=self._request.ranking == "content")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from emo.alignment import Alignment
 from emo.requests import RowRequest
+from emo.tokens import TokenizedText
 
 PAPER_SHARE = 3
 """The paper keeps one in three mapped token types."""
@@ -70,21 +71,45 @@ class ContentRanking(Ranking):
         return np.flatnonzero(np.isin(ids, self._content_ids[text][:most]))
 
 
+def build_ranking(
+    request: RowRequest,
+    tokenized: Sequence[TokenizedText],
+    ranked: Sequence[TokenizedText],
+    importance: Sequence[NDArray[np.float32]],
+) -> Ranking:
+    """Build the ranking that a request asks for.
+
+    Args:
+        request: What is asked for.
+        tokenized: Teacher tokens of the texts whose rows are compared.
+        ranked: Those of the texts by whose importance they are ranked.
+        importance: What each token of these receives.
+    """
+    if request.ranking == "text":
+        return TextRanking(importance)
+    content_ids = [
+        _ids(text)[np.argsort(-weight, kind="stable")]
+        for text, weight in zip(ranked, importance, strict=True)
+    ]
+    return ContentRanking([_ids(text) for text in tokenized], content_ids)
+
+
 def select_rows(
-    request: RowRequest, alignment: Alignment, texts: int, ranking: Ranking
+    request: RowRequest, alignment: Alignment, texts: Sequence[int], ranking: Ranking
 ) -> list[Selection]:
     """Select the rows of each text.
 
     Args:
         request: How many rows, and whether the sides stay paired.
         alignment: The mapped pairs.
-        texts: Number of texts.
-        ranking: Which pairs are kept.
+        texts: Numbers of the texts in the alignment.
+        ranking: Which pairs are kept; it counts these texts from 0.
     """
-    bounds = np.searchsorted(alignment.text, np.arange(texts + 1))
+    starts = np.searchsorted(alignment.text, texts)
+    ends = np.searchsorted(alignment.text, texts, side="right")
     selections = []
-    for text in range(texts):
-        inside = slice(bounds[text], bounds[text + 1])
+    for text, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        inside = slice(start, end)
         teacher = alignment.teacher_position[inside].astype(np.int64)
         student = alignment.student_position[inside].astype(np.int64)
         most = len(teacher) // PAPER_SHARE if request.rows is None else request.rows
@@ -94,3 +119,7 @@ def select_rows(
             teacher, student = np.sort(teacher), np.sort(student)
         selections.append(Selection(teacher, student))
     return selections
+
+
+def _ids(text: TokenizedText) -> NDArray[np.int64]:
+    return text.input_ids[text.places]

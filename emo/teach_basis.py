@@ -15,7 +15,13 @@ from emo.errors import ConfigError
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.store import write_shard
-from emo.teacher_pass import CHUNK_TEXTS, teacher_batches, teacher_identity, teacher_pass
+from emo.teacher_pass import (
+    CHUNK_TEXTS,
+    teacher_batches,
+    teacher_identity,
+    teacher_pass,
+    token_states,
+)
 from emo.texts import Text, count_texts, evenly_spread, text_chunks
 
 logger = logging.getLogger(__name__)
@@ -51,7 +57,7 @@ def teach_basis(teacher: Path, texts: Path, out: Path, width: int, dtype: str = 
             tokenized = tokenizer(sample[start : start + CHUNK_TEXTS])
             for batch in teacher_batches(tokenized, encoder):
                 encoding = teacher_pass(encoder, batch, Capture())
-                moments.add(encoding.states[batch.read].cpu().float().numpy())
+                moments.add(token_states(batch, encoding))
                 progress.advance(len(batch.rows))
     centre, components, share = moments.components(width)
     identity = teacher_identity(teacher, encoder, dtype) | {"code": code_version("emo.teach_basis")}

@@ -3,7 +3,9 @@
 Which texts share a pass moves the last digits of what it says. So texts are taken a chunk at a
 time, and the chunks of a shard, their order and their batches are the same whoever runs it.
 
-Shapes: ``B`` texts of a pass, ``S`` tokens of the longest.
+Shapes: ``B`` texts of a pass, ``S`` tokens of the longest, ``T`` their tokens but the prompt's, all
+in a row, ``D`` width of a state; of attention rows ``k`` layers, ``m`` rows of a text and ``R`` its
+tokens but the prompt's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from emo.attention import Capture
 from emo.encoder import Encoder, Encoding, pad, pad_arrays
+from emo.errors import DataError
 from emo.outputs import read_json
+from emo.store import Store
 from emo.tokens import TokenizedText
 
 CHUNK_TEXTS = 1024
@@ -55,6 +61,23 @@ def teacher_identity(teacher: Path, encoder: Encoder, dtype: str) -> dict[str, A
         "tokenizer": encoder.tokenizer().digest,
         "dtype": dtype,
     }
+
+
+def require_teacher(signals: Store, teacher: Path) -> None:
+    """Check that a store's signals are those of a teacher: two in one training would be a mixture.
+
+    Args:
+        signals: The store.
+        teacher: The prepared teacher folder.
+
+    Raises:
+        DataError: They are another teacher's.
+    """
+    if signals.identity["teacher"] != read_json(teacher / "model.json"):
+        raise DataError(
+            f"{signals.folder}: signals of another teacher than {teacher}; give that teacher, or "
+            "make the store again"
+        )
 
 
 def teacher_batches(chunk: Sequence[TokenizedText], encoder: Encoder) -> Iterator[TeacherBatch]:
@@ -112,6 +135,57 @@ def importances(batch: TeacherBatch, encoding: Encoding) -> Tensor:
         ``(2, B, S)``: text tokens among each other, and all tokens but the prompt's.
     """
     return encoding.importance * torch.stack([batch.text, batch.read])
+
+
+def token_states(batch: TeacherBatch, encoding: Encoding) -> NDArray[np.float32]:
+    """Return the ``(T, D)`` states of all tokens but the prompts', text after text."""
+    states: NDArray[np.float32] = encoding.states[batch.read].cpu().float().numpy()
+    return states
+
+
+def row_capture(batch: TeacherBatch, layers: Sequence[int]) -> Capture:
+    """Ask for all rows of some layers, or for nothing without layers.
+
+    Were only the chosen ones asked for, the last bits of a row would depend on the others.
+    """
+    if not layers:
+        return Capture()
+    everywhere = torch.arange(batch.mask.shape[1], device=batch.mask.device)
+    return Capture(layers, everywhere.expand(batch.mask.shape).contiguous())
+
+
+def rows_at(
+    batch: TeacherBatch, encoding: Encoding, positions: Sequence[NDArray[np.int64]]
+) -> list[NDArray[np.float32]]:
+    """Return the ``(k, m, R)`` rows of each text at its positions, where all were captured."""
+    attention = encoding.rows.cpu().numpy()
+    blocks = []
+    for place, (text, chosen) in enumerate(zip(batch.texts, positions, strict=True)):
+        read = text.places
+        blocks.append(attention[:, place, read[chosen]][:, :, read])
+    return blocks
+
+
+def text_importance(
+    batches: Sequence[TeacherBatch], encoder: Encoder, every: bool
+) -> list[NDArray[np.float32]]:
+    """Ask the teacher for the importance of each token but the prompt's.
+
+    Args:
+        batches: All batches of some texts.
+        encoder: The teacher.
+        every: Whether special tokens count, too.
+
+    Returns:
+        One array for each text, in the order of the texts.
+    """
+    importance = [np.empty(0, dtype=np.float32)] * sum(len(batch.rows) for batch in batches)
+    for batch in batches:
+        encoding = teacher_pass(encoder, batch, importance_capture(batch))
+        values = importances(batch, encoding)[int(every)].cpu().numpy()
+        for place, (row, text) in enumerate(zip(batch.rows, batch.texts, strict=True)):
+            importance[row] = values[place, text.places]
+    return importance
 
 
 def _batch(texts: list[TokenizedText], rows: list[int], encoder: Encoder) -> TeacherBatch:
