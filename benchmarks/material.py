@@ -14,10 +14,10 @@ import pandas as pd
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from emo.alignment.stage import align_texts
-from emo.assembly import DistilInputs
 from emo.attention_rows import store_rows
 from emo.config_methods import EmoSettings
 from emo.config_models import StudentSettings, TeacherSettings
+from emo.distil_inputs import DistilInputs
 from emo.models import prepare_model
 from emo.outputs import read_json, write_json
 from emo.requests import RowRequest, signal_request

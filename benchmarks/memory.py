@@ -14,7 +14,7 @@ from benchmarks.step import PLAIN
 from benchmarks.teacher import CapturedPass, PlainPass
 from benchmarks.timing import ratios, spread
 from benchmarks.training import Training
-from emo.assembly import DistilInputs
+from emo.distil_inputs import DistilInputs
 from emo.teacher_pass import BATCH_TEXTS
 from emo.texts import joined, load_texts
 
@@ -31,7 +31,7 @@ MIB = 2**20
 def measure_step_memory(material: Material, student: str) -> list[Result]:
     """Compare the peak of EMO steps with that of plain steps."""
     inputs = material.inputs(student, STEP_LENGTH)
-    files = {name: str(path) for name, path in asdict(inputs).items()}
+    files = {name: str(path) for name, path in asdict(inputs).items() if path is not None}
     requests = [{"method": method.form, "inputs": files} for method in (PLAIN, METHOD)]
     return _compare(step_memory_name(student), requests, PAIRS[student], "x plain step")
 

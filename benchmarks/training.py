@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from emo.assembly import DistilInputs, DistilSettings, assemble
+from emo.assembly import DistilSettings, assemble
 from emo.config import TrainingSettings
 from emo.config_methods import MethodSettings
+from emo.distil_inputs import DistilInputs
 from emo.trainer import DistillationTrainer
 
 BATCH_SIZE = 16

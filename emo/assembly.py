@@ -1,26 +1,27 @@
 """From the files of a training to a model and its batches."""
 
 import logging
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from pydantic import BaseModel, ConfigDict
 
-from emo.alignment import paper_texts, read_alignment, require_origin
-from emo.batches import Collator, RowSignals, TokenSignals
+from emo.batches import Collator, TokenSignals
 from emo.config import TrainingSettings
 from emo.config_methods import Family, MethodSettings, TokenTerms
+from emo.distil_inputs import DistilInputs, given
 from emo.encoder import Encoder, load_encoder
-from emo.errors import ConfigError, DataError
+from emo.errors import ConfigError
 from emo.methods import build_method
-from emo.requests import RowRequest, SignalRequest, signal_request
+from emo.requests import SignalRequest, signal_request
+from emo.row_texts import compared_texts
 from emo.store import Store
-from emo.stored_tokens import StoredTokens, store_tokens
+from emo.stored_tokens import StoredTokens, tokens_of
 from emo.student import add_fitted_head, set_dropout
-from emo.texts import count_texts, text_chunks
-from emo.tokens import TEXTS_PER_CALL, TextTokenizer, TokenizedText
+from emo.texts import count_texts
+from emo.token_assembly import TokenAssembly
 from emo.trainer import Distillation
 
 logger = logging.getLogger(__name__)
@@ -41,25 +42,6 @@ class DistilSettings(BaseModel):
     def request(self) -> SignalRequest:
         """What the method asks for on the text set."""
         return signal_request(self.method, self.family)
-
-
-@dataclass(frozen=True, slots=True)
-class DistilInputs:
-    """Files that a training reads.
-
-    Attributes:
-        student: The prepared, untrained student.
-        texts: The text set.
-        store: The file of the store of the teacher's signals.
-        alignment: The token map, for methods with a transport term.
-        rows: The file of the store of attention rows, for methods with an attention term.
-    """
-
-    student: Path
-    texts: Path
-    store: Path
-    alignment: Path | None
-    rows: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +78,7 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
             f"`training.batch_size` (now {settings.training.batch_size}) or give more texts"
         )
     student = load_encoder(inputs.student)
-    tokenized = _tokens(student.tokenizer(), inputs.texts, folder / "tokens")
+    tokenized = tokens_of(inputs.texts, student.tokenizer(), folder / "tokens")
     signals = Store(inputs.store)
     if settings.method.projection == "student":
         add_fitted_head(student, tokenized, tokenized.keys, signals)
@@ -124,20 +106,11 @@ def _collator(
     signals: Store,
     folder: Path,
 ) -> Collator:
-    request = settings.request
-    tokenizer = student.tokenizer()
-    token_signals, row_signals = None, None
+    request, tokenizer = settings.request, student.tokenizer()
+    opened = TokenAssembly(inputs, student, tokenizer, signals, tokenized.keys, folder)
+    tokens, row_inputs = None, None
     if request.alignment is not None:
-        path = _given(inputs.alignment, "an alignment", "--alignment")
-        alignment = read_alignment(path)
-        require_origin(
-            alignment.origin,
-            path,
-            method=request.alignment.method,
-            form=request.alignment.text,
-            teacher=signals.identity["tokenizer"],
-            student=tokenizer.digest,
-        )
+        path = given(inputs.alignment, "an alignment", "--alignment")
         importance = _importance(settings.method)
         if importance == "importance_all" and "kept" in signals.names:
             raise ConfigError(
@@ -145,28 +118,12 @@ def _collator(
                 "special tokens, too; leave out the teacher's `store.tokens`, or set the method's "
                 "`tokens` to text"
             )
-        token_signals = TokenSignals(importance, alignment)
-    if request.rows is not None:
-        store = Store(_given(inputs.rows, "attention rows", "--rows"))
-        _check_rows(store, request.rows, student.layers, tokenizer, signals)
-        read = None
-        if request.rows.map.text == "normalised":
-            read = _tokens(tokenizer, inputs.texts, folder / "normalised-tokens", normalised=True)
-        row_signals = RowSignals(store, request.rows.depth, read)
-    return Collator(tokenized, tokenized.keys, student.pad_id, signals, token_signals, row_signals)
-
-
-def _tokens(
-    tokenizer: TextTokenizer, texts: Path, folder: Path, normalised: bool = False
-) -> StoredTokens:
-    """Tokenize a text set onto the disk, or find it there: the folder is this training's own."""
-
-    def chunks() -> Iterator[tuple[Sequence[str], Sequence[TokenizedText]]]:
-        for chunk in text_chunks(texts, range(count_texts(texts)), TEXTS_PER_CALL):
-            read = paper_texts(chunk.texts, tokenizer) if normalised else chunk.texts
-            yield chunk.keys, tokenizer(read)
-
-    return store_tokens(folder, chunks())
+        tokens = TokenSignals(importance, opened.read_map(path, request.alignment))
+    source = opened.source(request)
+    if request.rows is not None and request.rows.map.text == "normalised":
+        rewrite = partial(compared_texts, normaliser=tokenizer)
+        row_inputs = tokens_of(inputs.texts, tokenizer, folder / "normalised-tokens", rewrite)
+    return Collator(tokenized, tokenized.keys, student.pad_id, signals, source, tokens, row_inputs)
 
 
 def _warn_of_equal_views(dropout: float | None) -> None:
@@ -181,31 +138,3 @@ def _importance(method: MethodSettings) -> str:
     """Name the importance signal: over the tokens that give mass."""
     every = isinstance(method, TokenTerms) and method.tokens == "all"
     return "importance_all" if every else "importance"
-
-
-def _check_rows(
-    store: Store,
-    asked: RowRequest,
-    student_layers: int,
-    student_tokenizer: TextTokenizer,
-    signals: Store,
-) -> None:
-    """Rows of another request, student or teacher would often fit, and teach nonsense."""
-    expected = {
-        "request": asked.name,
-        "signals": signals.digest,
-        "student_layers": student_layers,
-        "student_tokenizer": student_tokenizer.digest,
-    }
-    for name, value in expected.items():
-        if store.identity[name] != value:
-            told = f"{name} {store.identity[name]}, but the method asks for {value}"
-            raise DataError(
-                f"{store.folder}: rows of {told}; give those that `emo teach-rows` makes for it"
-            )
-
-
-def _given(path: Path | None, what: str, option: str) -> Path:
-    if path is None:
-        raise ConfigError(f"this method needs {what}; give {option}")
-    return path

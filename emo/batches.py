@@ -1,4 +1,4 @@
-"""Training batches: student tokens joined with what the teacher store says of the same texts."""
+"""Training batches: student tokens joined with what the teacher says of the same texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from emo.errors import DataError
 from emo.store import Store
 from emo.store.keys import Keys
 from emo.stored_tokens import position_counts
+from emo.token_source import TextRows, TokenSource
 from emo.tokens import TokenizedText
 
 
@@ -29,22 +30,6 @@ class TokenSignals:
 
     importance: str
     alignment: Alignment
-
-
-@dataclass(frozen=True, slots=True)
-class RowSignals:
-    """Attention rows, and what the student reads to give its own.
-
-    Attributes:
-        store: The rows store.
-        layers: Layers stored for each row.
-        inputs: Student tokens of the texts whose rows were taken, where these are not the texts of
-            the set themselves.
-    """
-
-    store: Store
-    layers: int
-    inputs: Sequence[TokenizedText] | None = None
 
 
 class TrainingTexts(torch.utils.data.Dataset[int]):
@@ -68,15 +53,17 @@ class Collator:
         keys: Store key of each text.
         pad_id: Student's padding id.
         signals: The teacher's signals.
-        tokens: Given when the method asks for token signals.
-        rows: Given when the method asks for attention rows.
+        source: Gives token states and attention rows; given when the method asks for either.
+        tokens: Given when the method asks for token states.
+        row_inputs: Student tokens of the texts whose attention rows are taken, where these are not
+            the texts of the set themselves.
 
     Attributes:
         pairs_read: Pairs of the texts that were joined so far.
         pairs_dropped: Those of them whose teacher token has no state in the store.
 
     Raises:
-        DataError: A text is not in a store, or a store and the tokens disagree.
+        DataError: A text is not in the store, or the store and the tokens disagree.
     """
 
     def __init__(
@@ -85,8 +72,9 @@ class Collator:
         keys: Sequence[str] | Keys,
         pad_id: int,
         signals: Store,
+        source: TokenSource | None = None,
         tokens: TokenSignals | None = None,
-        rows: RowSignals | None = None,
+        row_inputs: Sequence[TokenizedText] | None = None,
     ) -> None:
         self.pairs_read = 0
         self.pairs_dropped = 0
@@ -94,13 +82,12 @@ class Collator:
         self._pad_id = pad_id
         self._signals = signals
         self._signal_rows = signals.rows(keys)
+        self._source = source
         self._tokens = tokens
-        self._rows = rows
+        self._row_inputs = row_inputs
         if tokens is not None:
             self._bounds = np.searchsorted(tokens.alignment.text, np.arange(len(keys) + 1))
             self._check_alignment(tokens.alignment)
-        if rows is not None:
-            self._row_rows = rows.store.rows(keys)
 
     def __call__(self, batch: Sequence[int]) -> dict[str, Tensor]:
         """Return the batch's tensors."""
@@ -116,15 +103,23 @@ class Collator:
             "student_text": mask & ~prompt & ~special,
             "teacher_vectors": torch.from_numpy(vectors),
         }
-        if self._tokens is not None:
-            tensors |= self._token_tensors(batch, texts, self._tokens)
-        if self._rows is not None:
-            tensors |= self._row_tensors(batch, texts, self._rows)
-        self._release()
+        if self._source is not None:
+            taught = self._source.read(batch)
+            if self._tokens is not None:
+                tensors |= self._token_tensors(batch, texts, taught.states, self._tokens)
+            if taught.rows:
+                tensors |= self._row_tensors(batch, texts, taught.rows)
+            self._source.release()
+        # What was read of the memory maps is copied: else memory would grow to their size.
+        self._signals.release()
         return tensors
 
     def _token_tensors(
-        self, batch: Sequence[int], texts: Sequence[TokenizedText], tokens: TokenSignals
+        self,
+        batch: Sequence[int],
+        texts: Sequence[TokenizedText],
+        states: Sequence[NDArray[np.float32]],
+        tokens: TokenSignals,
     ) -> dict[str, Tensor]:
         rows = self._signal_rows[list(batch)]
         special = self._signals.pieces("special", rows)
@@ -140,7 +135,7 @@ class Collator:
             pairs = mapped
         mask = pad_arrays([np.ones(len(flags), dtype=bool) for flags in special])
         return {
-            "teacher_states": pad_arrays(self._signals.states(rows)),
+            "teacher_states": pad_arrays(states),
             "teacher_importance": pad_arrays(importance),
             "teacher_mask": mask,
             "teacher_text": mask & ~pad_arrays(special),
@@ -157,31 +152,22 @@ class Collator:
         return np.stack([teacher, student], axis=1).astype(np.int64)
 
     def _row_tensors(
-        self, batch: Sequence[int], texts: Sequence[TokenizedText], rows: RowSignals
+        self, batch: Sequence[int], texts: Sequence[TokenizedText], rows: Sequence[TextRows]
     ) -> dict[str, Tensor]:
-        stored = self._row_rows[list(batch)]
-        read = texts if rows.inputs is None else [rows.inputs[index] for index in batch]
-        selected = rows.store.pieces("student_position", stored)
-        positions = [text.places[chosen] for text, chosen in zip(read, selected, strict=True)]
-        values = []
-        for block, chosen in zip(rows.store.pieces("values", stored), selected, strict=True):
-            width = len(block) // max(rows.layers * len(chosen), 1)
-            values.append(block.reshape(rows.layers, len(chosen), width))
+        own = self._row_inputs
+        read = texts if own is None else [own[index] for index in batch]
+        positions = [
+            text.places[chosen.student_position] for text, chosen in zip(read, rows, strict=True)
+        ]
         tensors = {
             "row_positions": pad_arrays(positions),
             "row_mask": pad_arrays([np.ones(len(p), dtype=bool) for p in positions]),
-            "teacher_rows": _pad_blocks(values),
+            "teacher_rows": _pad_blocks([chosen.values for chosen in rows]),
         }
-        if rows.inputs is not None:
+        if own is not None:
             input_ids, mask = pad(read, self._pad_id)
             tensors |= {"row_input_ids": input_ids, "row_input_mask": mask}
         return tensors
-
-    def _release(self) -> None:
-        """What was read of the memory maps is copied: without this, memory grows to their size."""
-        self._signals.release()
-        if self._rows is not None:
-            self._rows.store.release()
 
     def _check_alignment(self, alignment: Alignment) -> None:
         """An alignment of other texts or another tokenizer would point at any token."""
@@ -214,11 +200,15 @@ def _numbered(pairs: Sequence[NDArray[np.int64]]) -> Tensor:
 
 
 def _pad_blocks(blocks: Sequence[NDArray[Any]]) -> Tensor:
-    """Pad blocks of (k, m, R) with zeros to (k, B, longest m, longest R), both 1 at least."""
+    """Pad blocks of (k, m, R) with zeros to (k, B, longest m, longest R), both 1 at least.
+
+    A block without rows has no width, whatever its R.
+    """
     layers = blocks[0].shape[0]
     most = max(1, *(block.shape[1] for block in blocks))
-    width = max(1, *(block.shape[2] for block in blocks))
+    width = max((block.shape[2] for block in blocks if block.shape[1]), default=1)
     padded = np.zeros((layers, len(blocks), most, width), dtype=np.float32)  # from float16, too
     for place, block in enumerate(blocks):
-        padded[:, place, : block.shape[1], : block.shape[2]] = block
+        if block.shape[1]:
+            padded[:, place, : block.shape[1], : block.shape[2]] = block
     return torch.from_numpy(padded)

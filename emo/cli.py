@@ -288,17 +288,22 @@ def distil(
     out: Out,
     alignment: Annotated[Path | None, typer.Option(help="The token map.")] = None,
     rows: Annotated[Path | None, typer.Option(help="The store.json of the rows.")] = None,
+    teacher: Annotated[Path | None, typer.Option(help="Prepared teacher, run online.")] = None,
+    row_alignment: Annotated[
+        Path | None, typer.Option(help="Online: the map that rows are selected from.")
+    ] = None,
     runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
     log: Log = None,
 ) -> None:
     """Train a student, or go on where an interrupted training stopped."""
-    from emo.assembly import DistilInputs, DistilSettings
+    from emo.assembly import DistilSettings
     from emo.distil import distil as run
+    from emo.distil_inputs import DistilInputs
     from emo.run_tags import RunKey
 
     run(
         _parse(DistilSettings, settings),
-        DistilInputs(student, texts, store, alignment, rows),
+        DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment),
         _parse(list[RunKey], runs, "--runs"),
         checkpoints,
         out,

@@ -10,8 +10,9 @@ from typing import Any
 from safetensors.torch import load_file
 from transformers import set_seed
 
-from emo.assembly import DistilInputs, DistilSettings, assemble
+from emo.assembly import DistilSettings, assemble
 from emo.checkpoints import latest_sealed
+from emo.distil_inputs import DistilInputs
 from emo.errors import DataError
 from emo.history import History, read_history
 from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
@@ -142,6 +143,8 @@ def _digests(inputs: DistilInputs) -> dict[str, Any]:
         "store": inputs.store,
         "alignment": inputs.alignment,
         "rows": inputs.rows,
+        "teacher": inputs.teacher and inputs.teacher / "model.json",
+        "row_alignment": inputs.row_alignment,
     }
     for path in files.values():
         if path is not None and not path.is_file():

@@ -1,6 +1,6 @@
-"""A student's tokens of a text set, on disk: a training reads a few at a time and holds none."""
+"""A model's tokens of a text set, on disk: a training reads a few at a time and holds none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import overload
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from emo.store import Shard, write_shard
 from emo.store.keys import Keys
-from emo.tokens import TokenizedText
+from emo.texts import Text, count_texts, text_chunks
+from emo.tokens import TEXTS_PER_CALL, TextTokenizer, TokenizedText
 
 RELEASE_AFTER = 4096
 """Texts read between two releases of the memory that they were read through."""
@@ -93,6 +94,28 @@ def store_tokens(
             for name in ("prompt", "special", "spans"):
                 writer.append(name, np.concatenate([getattr(text, name) for text in texts]))
     return StoredTokens(folder)
+
+
+def tokens_of(
+    texts: Path,
+    tokenizer: TextTokenizer,
+    folder: Path,
+    rewrite: Callable[[list[Text]], list[Text]] | None = None,
+) -> StoredTokens:
+    """Tokenize a text set onto the disk, or find its tokens there.
+
+    Args:
+        texts: The text set.
+        tokenizer: The tokenizer.
+        folder: Where, see :func:`store_tokens`.
+        rewrite: Makes of the texts those that are tokenized; they are read as they are when None.
+    """
+
+    def chunks() -> Iterator[tuple[Sequence[str], Sequence[TokenizedText]]]:
+        for chunk in text_chunks(texts, range(count_texts(texts)), TEXTS_PER_CALL):
+            yield chunk.keys, tokenizer(chunk.texts if rewrite is None else rewrite(chunk.texts))
+
+    return store_tokens(folder, chunks())
 
 
 def position_counts(texts: Sequence[TokenizedText]) -> NDArray[np.int64]:

@@ -4,7 +4,8 @@ Stored for each text, in the position numbering of :mod:`emo.tokens` (prompt tok
 
 - ``vectors``: the final embedding;
 - ``states``: last hidden states of all tokens, or of the ``kept`` ones, in the precision that was
-  asked for, see :class:`emo.store.StateCodec`; for int8 with ``state_scale``;
+  asked for, see :class:`emo.store.StateCodec`; for int8 with ``state_scale``; none where trainings
+  ask the teacher itself (``states: online``);
 - ``importance``: attention received in the last layer, over text tokens only (the repaired form);
 - ``importance_all``: the same over every token, special ones included (the paper's form);
 - ``special``: which tokens the tokenizer added;

@@ -167,6 +167,7 @@ def _arguments(
         remove_unused_columns=False,
         dataloader_drop_last=True,
         dataloader_pin_memory=False,
+        dataloader_num_workers=0,  # the collator may hold a teacher, on a device that cannot fork
         seed=seed,
         data_seed=seed,
     )

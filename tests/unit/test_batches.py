@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from emo.alignment import Alignment, read_alignment
-from emo.batches import Collator, RowSignals, TokenSignals, TrainingTexts
+from emo.batches import Collator, TokenSignals, TrainingTexts
 from emo.encoder import load_encoder
 from emo.errors import DataError
 from emo.store import Store
 from emo.texts import text_key
+from emo.token_source import StoredSource
 
 from ..tiny_models import EMO_ROWS, HARD_TEXTS, PAPER_ROWS
 
@@ -18,13 +19,14 @@ from ..tiny_models import EMO_ROWS, HARD_TEXTS, PAPER_ROWS
 def parts(tiny):
     """What a collator of the form `emo` is made of."""
     tokenized = load_encoder(tiny.student, device=torch.device("cpu")).tokenizer()(tiny.texts_read)
+    keys, signals = [text_key(text) for text in tiny.texts_read], Store(tiny.store)
     return {
         "tokenized": tokenized,
-        "keys": [text_key(text) for text in tiny.texts_read],
+        "keys": keys,
         "pad_id": 0,
-        "signals": Store(tiny.store),
+        "signals": signals,
+        "source": StoredSource(signals, keys, states=True, rows=Store(tiny.rows(EMO_ROWS))),
         "tokens": TokenSignals("importance", read_alignment(tiny.alignment("mined.original"))),
-        "rows": RowSignals(Store(tiny.rows(EMO_ROWS)), 1),
     }
 
 
@@ -96,16 +98,18 @@ def test_texts_without_rows_or_pairs_leave_padding(tiny, parts):
     paper = Store(tiny.rows(PAPER_ROWS))
     sizes = paper.counts("teacher_position")[paper.rows(parts["keys"])]
     empty = np.flatnonzero(sizes == 0).tolist()
-    rows = RowSignals(paper, 2, parts["tokenized"][::-1])
+    source = StoredSource(parts["signals"], parts["keys"], states=True, rows=paper)
     nothing = np.empty(0, dtype=np.int32)
     pairs = read_alignment(tiny.alignment("mined.original"))
     none = Alignment(nothing.astype(np.int64), nothing, nothing, nothing, pairs.statistics)
     tokens = TokenSignals("importance", none)
-    batch = Collator(**{**parts, "rows": rows, "tokens": tokens})(empty[:2])
+    row_inputs = parts["tokenized"][::-1]
+    changed = {"source": source, "tokens": tokens, "row_inputs": row_inputs}
+    batch = Collator(**parts | changed)(empty[:2])
     assert not batch["row_mask"].any()
     assert batch["row_mask"].shape == (2, 1)
     assert batch["teacher_rows"].shape == (2, 2, 1, 1)
-    read = [parts["tokenized"][::-1][index].input_ids for index in empty[:2]]
+    read = [row_inputs[index].input_ids for index in empty[:2]]
     assert [len(ids) for ids in read] == batch["row_input_mask"].sum(dim=1).tolist()
     assert batch["pairs"].shape == (0, 3)
     assert batch["pairs"].dtype == torch.int64
@@ -133,7 +137,7 @@ def test_a_text_that_is_not_in_the_store_is_refused(parts):
 
 
 def test_only_what_is_asked_for_is_joined(parts):
-    batch = Collator(**{**parts, "tokens": None, "rows": None})([1, 2])
+    batch = Collator(**{**parts, "tokens": None, "source": None})([1, 2])
     assert set(batch) == {"input_ids", "mask", "student_mask", "student_text", "teacher_vectors"}
 
 

@@ -16,6 +16,7 @@ from emo.store.states import Basis, StateCodec
 from emo.teach import teach
 from emo.teach_basis import Moments, mixed, teach_basis
 from emo.texts import text_key
+from emo.token_source import StoredSource
 
 from ..stores import make_store
 
@@ -166,7 +167,10 @@ def test_batches_hold_the_kept_columns_and_their_pairs(tiny, path, full, asked):
     keys = [text_key(text) for text in tiny.texts_read]
     numbers = [5, 0, 17, 23, 2]
     of_full, of_path = (
-        Collator(tokenized, keys, 0, store, TokenSignals("importance", alignment))
+        Collator(
+            *(tokenized, keys, 0, store, StoredSource(store, keys, states=True)),
+            TokenSignals("importance", alignment),
+        )
         for store in (full, Store(path))
     )
     whole, batch = of_full(numbers), of_path(numbers)
@@ -240,6 +244,13 @@ def test_two_numbers_of_int4_share_a_byte():
 def test_an_odd_width_of_int4_is_refused():
     with pytest.raises(ValueError, match="two components in a byte; give an even `width`"):
         StoreSettings(states="int4", width=5)
+
+
+@pytest.mark.parametrize("shrunk", [{"width": 4}, {"tokens": 3}])
+def test_states_that_are_not_stored_cannot_be_shrunk(shrunk):
+    told = "stores no token states, so there are none to shrink; leave out `width` and `tokens`"
+    with pytest.raises(ValueError, match=told):
+        StoreSettings(states="online", **shrunk)
 
 
 def test_more_components_than_dimensions_are_refused(tiny, tmp_path):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from emo.assembly import DistilInputs, DistilSettings
+from emo.assembly import DistilSettings
 from emo.config import TrainingSettings
 from emo.config_methods import EmoPaperSettings, EmoSettings, PooledSettings
+from emo.distil_inputs import DistilInputs
 from emo.requests import signal_request
 from emo.trainer import DistillationTrainer
 

@@ -166,6 +166,27 @@ def test_smaller_states_leave_the_model_and_the_maps_as_they_are(study):
     assert 0 < record["importance_kept"] < 1
 
 
+def test_online_the_training_asks_the_teacher_for_states_and_rows(study):
+    """Losses are those of the stored way; the pooled method asks nothing, so it reads nothing."""
+    config = tiny_config()
+    config["teachers"]["tiny-teacher"]["store"] = {"states": "online"}
+    jobs = study.plan(config=config).jobs
+    assert (jobs["teach_shard"], jobs["teach"], jobs["distil"]) == (2, 1, 3)
+    assert not {"model", "align", "teach_rows", "teach_rows_shard"} & jobs.keys()
+    out = study.path / "results/tiny-teacher/tiny-student/trained/all-texts/emo/seed1"
+    stored = (out / "history.jsonl").read_text()
+    target = str((out / "training.json").relative_to(study.path))
+    outcome = study.snakemake(target, config=config)
+    assert outcome.code == 0, outcome.output
+    assert outcome.jobs == {"teach_shard": 2, "teach": 1, "distil": 1}
+    assert not list((study.path / "results/tiny-teacher/store").rglob("states.npy"))
+    first, expected = (
+        json.loads(text.splitlines()[0]) for text in ((out / "history.jsonl").read_text(), stored)
+    )
+    assert first["terms"] == pytest.approx(expected["terms"], abs=1e-4)
+    assert study.plan(target, config=config).nothing_to_do
+
+
 def test_another_student_with_the_same_request_asks_the_teacher_nothing(study):
     config = tiny_config()
     config["students"]["twin"] = config["students"]["tiny-student"] | {"layers": [1, 2, 4]}

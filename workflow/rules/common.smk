@@ -165,17 +165,20 @@ def method_request(method, texts):
 
 
 def signal_files(teacher, student, texts, method):
-    """The map and the rows that a method asks for; none for a method that asks for none."""
+    """What a method asks for: a map and rows, or online the teacher and the map of its rows."""
     request = method_request(method, texts)
     folder = f"results/{teacher}/{student}"
+    maps = f"{folder}/alignment/{texts}"
     files = {}
     if request.alignment:
-        files["alignment"] = (
-            f"{folder}/alignment/{texts}/{request.alignment.name}.parquet"
-        )
+        files["alignment"] = f"{maps}/{request.alignment.name}.parquet"
+    if study.teachers[teacher].store.states != "online":
+        if request.rows:
+            files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}/store.json"
+        return files
     if request.rows:
-        files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}/store.json"
-    return files
+        files["row_alignment"] = f"{maps}/{request.rows.map.name}.parquet"
+    return files | {"teacher": f"resources/models/{teacher}"} if files else {}
 
 
 def distil_signals(wildcards):
@@ -185,7 +188,8 @@ def distil_signals(wildcards):
 
 def distil_options(wildcards):
     """The same files as options of the command."""
-    return [f"--{name}={path}" for name, path in distil_signals(wildcards).items()]
+    files = distil_signals(wildcards).items()
+    return [f"--{name.replace('_', '-')}={path}" for name, path in files]
 
 
 def distil_settings(wildcards):

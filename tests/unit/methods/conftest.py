@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from emo.alignment import paper_texts, read_alignment
-from emo.batches import Collator, RowSignals, TokenSignals
+from emo.batches import Collator, TokenSignals
 from emo.config_methods import EmoPaperSettings, EmoSettings, PooledSettings
 from emo.encoder import load_encoder
 from emo.methods import build_method
 from emo.requests import signal_request
 from emo.store import Store
 from emo.texts import text_key
+from emo.token_source import StoredSource
 
 CPU = torch.device("cpu")
 SETTINGS = {
@@ -57,15 +58,16 @@ def collators_of(tiny):
 
     def collator_for(settings, family="sts"):
         request = signal_request(settings, family)
-        tokens, rows = None, None
+        tokens, rows, read = None, None, None
         if request.alignment:
             every = settings.tokens == "all"
             alignment = read_alignment(tiny.alignment(request.alignment.name))
             tokens = TokenSignals("importance_all" if every else "importance", alignment)
         if request.rows:
             read = normalised if settings.row_text == "normalised" else None
-            rows = RowSignals(Store(tiny.rows(request.rows.name)), request.rows.depth, read)
-        return Collator(tokenized, keys, encoder.pad_id, signals, tokens, rows)
+            rows = Store(tiny.rows(request.rows.name))
+        source = StoredSource(signals, keys, tokens is not None, rows)
+        return Collator(tokenized, keys, encoder.pad_id, signals, source, tokens, read)
 
     return collator_for
 
