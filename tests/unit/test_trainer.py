@@ -1,4 +1,5 @@
 import math
+import os
 
 import pytest
 import torch
@@ -120,3 +121,13 @@ def test_batches_are_full_shuffled_and_without_repeats(trainer):
     epoch = [text for batch in seen[:3] for text in batch]
     assert len(set(epoch)) == 21
     assert epoch != sorted(epoch)
+
+
+def test_batches_are_made_in_the_process_that_trains(trainer):
+    """An online teacher lives in it, and a worker could not use its device."""
+    made = trainer(steps=2)
+    seen = []
+    collator = made.data_collator
+    made.data_collator = lambda batch: seen.append(os.getpid()) or collator(batch)
+    made.train()
+    assert set(seen) == {os.getpid()}
