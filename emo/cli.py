@@ -3,23 +3,26 @@
 Exit status: 0 done, 1 failed check or data, 2 usage or config.
 """
 
-import json
-import logging
-import traceback
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec
+from typing import Annotated, Literal
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
+from emo.command import (
+    Checkpoints,
+    Json,
+    Log,
+    Out,
+    Runs,
+    ShardOut,
+    StoreFile,
+    guarded,
+    load_option,
+    parse_option,
+    stage,
+)
 from emo.config_methods import AlignmentMethod, Family, TextForm
-from emo.errors import ConfigError, EmoError
-from emo.outputs import exclusive
-from emo.progress import configure_logging
 
-logger = logging.getLogger("emo")
 app = typer.Typer(
     name="emo",
     help="Distil large text-embedding models into small ones, across tokenizers.",
@@ -28,58 +31,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Parameters = ParamSpec("Parameters")
-
 stores = typer.Typer(help="Join and check the shards of a store.", no_args_is_help=True)
 app.add_typer(stores, name="store")
-
-Log = Annotated[Path | None, typer.Option("--log", help="Write everything to this file instead.")]
-Out = Annotated[Path, typer.Option("--out", help="Where the result goes.")]
-ShardOut = Annotated[
-    Path, typer.Option("--out", help="The shard's folder, named after it: 1-of-1 for all texts.")
-]
-StoreFile = Annotated[Path, typer.Option(help="The store.json of the teacher's signals.")]
-Json = Annotated[str, typer.Option("--settings", help="JSON, or the path of a JSON or YAML file.")]
 
 
 def main() -> None:
     """Run the command line."""
     app()
-
-
-def guarded(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Set up logging, close runs of dead processes, and turn errors into exit codes."""
-
-    @wraps(function)
-    def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        log = kwargs.get("log")
-        configure_logging(log if isinstance(log, Path) else None)
-        try:
-            _close_dead_runs()
-            function(*args, **kwargs)
-        except EmoError as error:
-            logger.error("%s", error)
-            logger.debug("%s", traceback.format_exc())
-            raise typer.Exit(error.exit_code) from None
-        except Exception:
-            logger.exception("unexpected error")
-            raise typer.Exit(1) from None
-
-    return wrapper
-
-
-def stage(function: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Guard a command, and let one process at a time make what its ``out`` names."""
-
-    @wraps(function)
-    def alone(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        out = kwargs["out"]
-        assert isinstance(out, Path)  # typer passes every option by name
-        out = out.absolute()  # so that "." has a name too
-        with exclusive(out.parent / f".{out.name}", f"the output {out}"):
-            function(*args, **kwargs)
-
-    return guarded(alone)
 
 
 @app.command()
@@ -89,7 +47,7 @@ def fetch(settings: Json, out: Out, log: Log = None) -> None:
     from emo.config_sources import Source
     from emo.sources import fetch as run
 
-    run(_parse(Source, settings), out)
+    run(parse_option(Source, settings), out)
 
 
 @app.command()
@@ -107,7 +65,7 @@ def model(
     from emo.config_models import StudentSettings, TeacherSettings
     from emo.models import prepare_model
 
-    parsed = _parse(StudentSettings | TeacherSettings, settings)
+    parsed = parse_option(StudentSettings | TeacherSettings, settings)
     prepare_model(parsed, source, out, adapter or [])
 
 
@@ -124,7 +82,7 @@ def task(
     from emo.config import TaskSettings
     from emo.tasks import prepare_task
 
-    prepare_task(name, _parse(TaskSettings, settings), source, out)
+    prepare_task(name, parse_option(TaskSettings, settings), source, out)
 
 
 @app.command()
@@ -196,7 +154,7 @@ def teach(
     from emo.config_store import StoreSettings
     from emo.teach import teach as run
 
-    run(teacher, texts, out, dtype, _parse(StoreSettings, settings))
+    run(teacher, texts, out, dtype, parse_option(StoreSettings, settings))
 
 
 @app.command("teach-basis")
@@ -284,7 +242,7 @@ def distil(
     settings: Json,
     student: Annotated[Path, typer.Option(help="Prepared student folder.")],
     store: StoreFile,
-    checkpoints: Annotated[Path, typer.Option(help="Folder for checkpoints, outside --out.")],
+    checkpoints: Checkpoints,
     out: Out,
     alignment: Annotated[Path | None, typer.Option(help="The token map.")] = None,
     rows: Annotated[Path | None, typer.Option(help="The store.json of the rows.")] = None,
@@ -292,7 +250,7 @@ def distil(
     row_alignment: Annotated[
         Path | None, typer.Option(help="Online: the map that rows are selected from.")
     ] = None,
-    runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
+    runs: Runs = "[]",
     log: Log = None,
 ) -> None:
     """Train a student, or go on where an interrupted training stopped."""
@@ -302,9 +260,9 @@ def distil(
     from emo.run_tags import RunKey
 
     run(
-        _parse(DistilSettings, settings),
+        parse_option(DistilSettings, settings),
         DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment),
-        _parse(list[RunKey], runs, "--runs"),
+        parse_option(list[RunKey], runs, "--runs"),
         checkpoints,
         out,
     )
@@ -317,14 +275,14 @@ def evaluate(
     task: Annotated[Path, typer.Option(help="Prepared task.")],
     family: Annotated[Family, typer.Option(help="Family of the task.")],
     out: Out,
-    runs: Annotated[str, typer.Option(help="Tracked runs, a JSON list.")] = "[]",
+    runs: Runs = "[]",
     log: Log = None,
 ) -> None:
     """Score a model on a task by its frozen embeddings."""
     from emo.run_tags import RunKey
     from emo.tracked_evaluation import evaluate_and_track
 
-    keys = _parse(list[RunKey], runs, "--runs")
+    keys = parse_option(list[RunKey], runs, "--runs")
     evaluate_and_track(model, task, family, out, keys)
 
 
@@ -354,7 +312,7 @@ def report(
     from emo.config import parse_study
     from emo.report.study import report_study
 
-    report_study(parse_study(_load(settings, "--settings")), out)
+    report_study(parse_study(load_option(settings, "--settings")), out)
 
 
 @app.command()
@@ -364,29 +322,3 @@ def schema(out: Out, log: Log = None) -> None:
     from emo.config_schema import write_schema
 
     write_schema(out)
-
-
-def _parse(kind: Any, text: str, option: str = "--settings") -> Any:
-    try:
-        return TypeAdapter(kind).validate_python(_load(text, option))
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"{option}: {'; '.join(faults)}") from None
-
-
-def _load(text: str, option: str) -> Any:
-    """Read JSON given in place, or the JSON or YAML file that the text names."""
-    import yaml
-
-    try:
-        if text.lstrip()[:1] in ("{", "[", '"'):
-            return json.loads(text)
-        return yaml.safe_load(Path(text).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"{option}: neither JSON nor a readable file: {error}") from None
-
-
-def _close_dead_runs() -> None:
-    from emo.tracking import close_dead_runs
-
-    close_dead_runs()
