@@ -39,13 +39,18 @@ def seal(checkpoint: Path) -> None:
     write_json(checkpoint / SEAL, _digests(checkpoint))
 
 
-def discard_older(checkpoint: Path) -> None:
-    """Remove all checkpoints but a sealed one and the one before it.
+def discard_older(checkpoint: Path, best: int | None = None) -> None:
+    """Remove all checkpoints but a sealed one, the one before it, and the best so far.
 
     The trainer's own rotation would run before the new checkpoint is sealed.
+
+    Args:
+        checkpoint: The sealed one.
+        best: Step of the best, where a training looks for one.
     """
-    for _, older in _numbered(checkpoint.parent)[:-KEPT]:
-        shutil.rmtree(older)
+    for step, older in _numbered(checkpoint.parent)[:-KEPT]:
+        if step != best:
+            shutil.rmtree(older)
 
 
 def latest_sealed(folder: Path) -> Path | None:
@@ -57,6 +62,11 @@ def latest_sealed(folder: Path) -> Path | None:
         logger.warning("skipping %s: %s; trying the one before", checkpoint, fault)
         shutil.rmtree(checkpoint)
     return None
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is there, sealed and undamaged."""
+    return _fault(checkpoint) is None
 
 
 _NAME = re.compile(r"checkpoint-(\d+)")

@@ -13,13 +13,14 @@ from transformers import set_seed
 from emo.assembly import DistilSettings, assemble
 from emo.checkpoints import latest_sealed
 from emo.distil_inputs import DistilInputs
-from emo.errors import DataError
 from emo.history import History, read_history
-from emo.outputs import atomic_directory, exclusive, read_json, sha256_file, write_json
+from emo.outputs import atomic_directory, read_json, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
-from emo.student import check_collapse, save_student, spread
+from emo.student import check_collapse, spread
 from emo.tracking import RunGroup
+from emo.trained_folder import save_trained
+from emo.trained_once import input_digests, train_once
 from emo.trainer import DistillationTrainer
 
 logger = logging.getLogger(__name__)
@@ -52,15 +53,14 @@ def distil(
             "code": code_version("emo.distil"),
         }
     )
-    with exclusive(checkpoints / "training", f"the training of {out}"):
-        if _finished(out) == identity:
-            logger.info("%s: already finished by another process", out)
-            shutil.rmtree(checkpoints / identity, ignore_errors=True)
-            return
+
+    def train(folder: Path) -> None:
         config = settings.model_dump(mode="json")
         with RunGroup(runs, identity, _parameters(settings), config) as group:
-            _train(settings, inputs, group, checkpoints / identity, identity, out)
-        shutil.rmtree(checkpoints / identity)
+            _train(settings, inputs, group, folder, identity, out)
+
+    weights = out / "student" / "model.safetensors"
+    train_once(identity, checkpoints, out / "training.json", weights, train)
 
 
 def _train(
@@ -106,7 +106,7 @@ def _train(
             100 * collator.pairs_dropped / collator.pairs_read,
         )
     with atomic_directory(out) as temporary:
-        save_student(student, inputs.student, temporary / "student")
+        save_trained(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
         write_json(
             temporary / "training.json",
@@ -136,26 +136,18 @@ def _log_left_out(history: Sequence[Mapping[str, Any]], batch_size: int) -> None
             )
 
 
-def _digests(inputs: DistilInputs) -> dict[str, Any]:
-    files = {
-        "student": inputs.student / "model.json",
-        "texts": inputs.texts,
-        "store": inputs.store,
-        "alignment": inputs.alignment,
-        "rows": inputs.rows,
-        "teacher": inputs.teacher and inputs.teacher / "model.json",
-        "row_alignment": inputs.row_alignment,
-    }
-    for path in files.values():
-        if path is not None and not path.is_file():
-            raise DataError(f"{path}: not there; run the stage that makes it first")
-    return {name: sha256_file(path) if path else None for name, path in files.items()}
-
-
-def _finished(out: Path) -> str | None:
-    record, weights = out / "training.json", out / "student" / "model.safetensors"
-    whole = record.is_file() and weights.is_file()
-    return str(read_json(record)["identity"]) if whole else None
+def _digests(inputs: DistilInputs) -> dict[str, str | None]:
+    return input_digests(
+        {
+            "student": inputs.student / "model.json",
+            "texts": inputs.texts,
+            "store": inputs.store,
+            "alignment": inputs.alignment,
+            "rows": inputs.rows,
+            "teacher": inputs.teacher and inputs.teacher / "model.json",
+            "row_alignment": inputs.row_alignment,
+        }
+    )
 
 
 def _parameters(settings: DistilSettings) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""What is done to a student around its training: a head before, a check and a folder after."""
+"""What is done to a student around its training: a head before, a check after."""
 
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +9,6 @@ from emo.encoder import Encoder, pad
 from emo.errors import CheckError
 from emo.losses import mean_cosine
 from emo.methods import fit_head
-from emo.outputs import read_json, sha256_file, write_json
 from emo.store import Store
 from emo.store.keys import Keys
 from emo.texts import evenly_spread
@@ -25,7 +22,6 @@ LEAST_SPREAD = 0.1
 """Share of the spread before training below which a student counts as collapsed."""
 
 _BATCH = 64
-_LOADING = "sentence_bert_config.json"
 
 
 def add_fitted_head(
@@ -75,22 +71,6 @@ def check_collapse(before: float, after: float) -> None:
             f"from {before:.4f} to {after:.4f}; lower `training.learning_rate` or start from other "
             "weights"
         )
-
-
-def save_student(student: Encoder, prepared: Path, out: Path) -> None:
-    """Save a trained student as a SentenceTransformer folder.
-
-    Args:
-        student: The trained student.
-        prepared: The folder it was loaded from; how it is loaded is taken over from there.
-        out: Folder to write.
-    """
-    student.model.save_pretrained(str(out), create_model_card=False)
-    shutil.copy(prepared / _LOADING, out / _LOADING)
-    record = read_json(prepared / "model.json")
-    record["weights_sha256"] = sha256_file(out / "model.safetensors")
-    record["parameters"] = sum(weight.numel() for weight in student.parameters())
-    write_json(out / "model.json", record)
 
 
 @torch.inference_mode()

@@ -7,16 +7,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from emo.batches import Collator, TrainingTexts
-from emo.checkpoints import discard_older, seal
 from emo.config import TrainingSettings
 from emo.encoder import Encoder
 from emo.errors import DataError
 from emo.losses import mean_cosine
 from emo.methods import Method, Terms
-from emo.progress import Progress
+from emo.training_loop import SealCheckpoints, ShowProgress, adamw, loop_arguments
 
 Record = Callable[[Mapping[str, Any]], None]
 
@@ -65,7 +64,7 @@ class DistillationTrainer(Trainer):
             args=_arguments(settings, folder, seed, use_cpu=model.student.device.type == "cpu"),
             train_dataset=TrainingTexts(texts),
             data_collator=collator,
-            callbacks=[_SealCheckpoints(), _ShowProgress(settings.steps)],
+            callbacks=[SealCheckpoints(), ShowProgress("distil")],
         )
         self.remove_callback(PrinterCallback)  # prints dicts between the lines of the log
 
@@ -73,21 +72,14 @@ class DistillationTrainer(Trainer):
         """Use AdamW; projections learn at their own rate and are never decayed."""
         if self.optimizer is None:
             settings = self._settings
-            matrices: list[nn.Parameter] = []
-            vectors: list[nn.Parameter] = []
-            student = self._distillation.student
-            for parameter in student.transformer.parameters():
-                (matrices if parameter.ndim > 1 else vectors).append(parameter)
-            known = {id(parameter) for parameter in [*matrices, *vectors]}
-            heads = [p for p in self._distillation.parameters() if id(p) not in known]
-            rate, head_rate = settings.learning_rate, settings.head_learning_rate
-            self.optimizer = torch.optim.AdamW(
-                [
-                    {"params": matrices, "lr": rate, "weight_decay": settings.weight_decay},
-                    {"params": vectors, "lr": rate, "weight_decay": 0.0},
-                    {"params": heads, "lr": head_rate, "weight_decay": 0.0},
-                ],
-                fused=True,
+            encoder = list(self._distillation.student.transformer.parameters())
+            known = set(map(id, encoder))
+            self.optimizer = adamw(
+                encoder,
+                [p for p in self._distillation.parameters() if id(p) not in known],
+                rate=settings.learning_rate,
+                head_rate=settings.head_learning_rate,
+                weight_decay=settings.weight_decay,
             )
         return self.optimizer
 
@@ -150,55 +142,17 @@ class DistillationTrainer(Trainer):
 def _arguments(
     settings: TrainingSettings, folder: Path, seed: int, use_cpu: bool
 ) -> TrainingArguments:
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        use_cpu=use_cpu,
+    return loop_arguments(
+        folder,
+        seed,
+        use_cpu,
         max_steps=settings.steps,
         per_device_train_batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,
-        lr_scheduler_type="cosine",
         warmup_steps=int(settings.warmup * settings.steps),
         max_grad_norm=settings.gradient_clip,
         save_strategy="steps",
         save_steps=settings.checkpoint_every,
-        logging_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        remove_unused_columns=False,
         dataloader_drop_last=True,
-        dataloader_pin_memory=False,
         dataloader_num_workers=0,  # the collator may hold a teacher, on a device that cannot fork
-        seed=seed,
-        data_seed=seed,
     )
-    # With several visible GPUs the Trainer would split the batch, and in-batch terms with it.
-    arguments._n_gpu = min(arguments.n_gpu, 1)
-    return arguments
-
-
-class _SealCheckpoints(TrainerCallback):
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        seal(checkpoint)
-        discard_older(checkpoint)
-
-
-class _ShowProgress(TrainerCallback):
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._done = 0
-        self._progress: Progress | None = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._done = state.global_step
-        self._progress = Progress(self._steps, "distil", unit="steps", start=self._done)
-        self._progress.__enter__()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        assert self._progress is not None
-        self._progress.advance(state.global_step - self._done)
-        self._done = state.global_step
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        assert self._progress is not None
-        self._progress.__exit__(None, None, None)

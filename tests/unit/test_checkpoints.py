@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from emo.checkpoints import REQUIRED, discard_older, latest_sealed, seal
+from emo.checkpoints import REQUIRED, discard_older, is_whole, latest_sealed, seal
 from emo.errors import DataError
 
 
@@ -98,3 +98,23 @@ def test_the_seal_names_every_file(tmp_path):
         *REQUIRED,
         "training_args.bin",
     }
+
+
+def test_the_best_is_kept_however_old(folder):
+    discard_older(write(folder, 12), best=8)
+    assert {path.name for path in folder.iterdir()} == {
+        "checkpoint-8",
+        "checkpoint-10",
+        "checkpoint-12",
+    }
+    discard_older(write(folder, 14), best=14)
+    assert {path.name for path in folder.iterdir()} == {"checkpoint-12", "checkpoint-14"}
+
+
+def test_whole_is_sealed_and_undamaged(folder):
+    whole = folder / "checkpoint-10"
+    assert is_whole(whole)
+    (whole / "model.safetensors").write_text("changed")
+    assert not is_whole(whole)
+    assert not is_whole(write(folder, 12, sealed=False))
+    assert not is_whole(folder / "checkpoint-99")

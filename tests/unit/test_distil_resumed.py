@@ -73,7 +73,7 @@ def test_killed_after_the_last_step_it_takes_no_other(
         distil(settings(form), inputs(tiny, form), [], tmp_path / "checks", folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr("emo.distil.save_student", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        patch.setattr("emo.distil.save_trained", lambda *_: (_ for _ in ()).throw(OSError("full")))
         with pytest.raises(OSError, match="full"):
             run()
     assert latest_sealed(checkpoints(tmp_path)).name == "checkpoint-6"
