@@ -15,6 +15,7 @@ from emo.losses.paper_transport import paper_transport_loss
 from emo.losses.plan import TransportLoss
 from emo.losses.pooled import cosine_loss, relational_loss
 from emo.losses.root_cka import root_cka
+from emo.losses.similarity import similarity_loss
 from emo.losses.task import class_loss, score_loss
 from emo.losses.transport import transport_loss
 
@@ -41,6 +42,7 @@ __all__ = [
     "relational_loss",
     "root_cka",
     "score_loss",
+    "similarity_loss",
     "student_masses",
     "teacher_masses",
     "transport_loss",

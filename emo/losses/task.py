@@ -42,7 +42,7 @@ def class_loss(logits: Tensor, labels: Tensor) -> Tensor:
     require_shapes(logits=(logits, "B C"), labels=(labels, "B"))
     if labels.dtype != torch.int64:
         raise ValueError(f"labels must be int64, got {labels.dtype}")
-    _require_range("labels", labels, 0, logits.shape[1] - 1)
+    require_range("labels", labels, 0, logits.shape[1] - 1)
     return functional.cross_entropy(logits, labels)
 
 
@@ -68,11 +68,16 @@ def score_loss(logits: Tensor, scores: Tensor) -> Tensor:
         2.0
     """
     require_shapes(logits=(logits, "B"), scores=(scores, "B"))
-    _require_range("scores", scores, 0, HIGHEST_SCORE)
+    require_range("scores", scores, 0, HIGHEST_SCORE)
     return (HIGHEST_SCORE * logits.sigmoid() - scores).square().mean()
 
 
-def _require_range(name: str, values: Tensor, lowest: float, highest: float) -> None:
+def require_range(name: str, values: Tensor, lowest: float, highest: float) -> None:
+    """Check that every value lies in a range.
+
+    Raises:
+        ValueError: One does not.
+    """
     # The complement of inside and not outside, so that NaN is refused.
     outside = ~((values >= lowest) & (values <= highest))
     if outside.any():

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from emo.encoder import Encoder, Encoding
+from emo.heads import ScoreHead
 from emo.losses import class_loss, info_nce, score_loss
 from emo.methods.base import Batch
 
@@ -66,13 +67,11 @@ class ScoreTask(TaskTerm):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.dense = nn.Linear(width, width // 2)
-        self.score = nn.Linear(width // 2, 1)
+        self.head = ScoreHead(width)
 
     def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
         """Score the sentence pairs of the batch."""
-        logits = self.score(torch.tanh(self.dense(_first(encoding)))).squeeze(-1)
-        return score_loss(logits, batch["labels"])
+        return score_loss(self.head(_first(encoding)), batch["labels"])
 
 
 def _first(encoding: Encoding) -> Tensor:

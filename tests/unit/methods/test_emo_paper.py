@@ -74,7 +74,7 @@ def test_a_pair_batch(require_equal):
 
 def test_an_sts_batch(require_equal):
     task = ScoreTask(width=32)
-    require_equal("sts", Regression(SCORES, task.dense, task.score), task, SCORES)
+    require_equal("sts", Regression(SCORES, task.head.dense, task.head.score), task, SCORES)
 
 
 def test_the_batch_scale_is_a_switch(collators, student, build):
