@@ -139,6 +139,35 @@ def doctor(
 
 
 @app.command()
+@guarded  # holds a lock of its own, and looks for a finished result first
+def tune(
+    teacher: Annotated[Path, typer.Argument(help="Prepared teacher folder.")],
+    task: Annotated[Path, typer.Option(help="Prepared task whose labelled rows it is tuned on.")],
+    settings: Json,
+    checkpoints: Checkpoints,
+    out: Out,
+    unseen: Annotated[
+        list[Path] | None, typer.Option(help="Prepared tasks whose test texts are left out.")
+    ] = None,
+    runs: Runs = "[]",
+    log: Log = None,
+) -> None:
+    """Tune a teacher on a task, or go on where an interrupted tuning stopped."""
+    from emo.config_tuning import TuningSettings
+    from emo.run_tags import RunKey
+    from emo.tuning import TuningInputs
+    from emo.tuning import tune as run
+
+    run(
+        parse_option(TuningSettings, settings),
+        TuningInputs(teacher, task, (task, *(unseen or []))),
+        parse_option(list[RunKey], runs, "--runs"),
+        checkpoints,
+        out,
+    )
+
+
+@app.command()
 @stage
 def teach(
     texts: Annotated[Path, typer.Argument(help="A text set.")],

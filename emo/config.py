@@ -7,6 +7,7 @@ and folders are not part of a study and have no key here.
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -23,9 +24,12 @@ from emo.config_models import StudentSettings, TeacherSettings
 from emo.config_sources import Settings, Source
 from emo.errors import ConfigError
 
-_FOLDERS = ("alignment", "benchmarks", "figures", "reference", "rows", "speed", "store", "trained")
-RESERVED_NAMES = frozenset({*_FOLDERS, "teacher", "undistilled"})
-"""Folders of the results, and the methods that are not trained."""
+_FOLDERS = (
+    *("alignment", "benchmarks", "figures", "reference", "rows", "speed", "store", "trained"),
+    "tuned",
+)
+RESERVED_NAMES = frozenset({*_FOLDERS, "teacher", "tuning", "undistilled"})
+"""Folders of the results, and what is tracked as a method and is none of the study's."""
 
 Name = Annotated[
     str,
@@ -202,6 +206,19 @@ class Study(Settings):
         return self
 
     @model_validator(mode="after")
+    def _tuned_on_one_task(self) -> Self:
+        tuned = [name for name in self.study.teachers if self.teachers[name].tuning is not None]
+        for teacher, texts in product(tuned, self.trained_texts()):
+            tasks = self.texts[texts].tasks
+            if len(tasks) > 1:
+                raise ValueError(
+                    f"teachers.{teacher}.tuning: a teacher is tuned on one task, but the text set "
+                    f"`{texts}` is made of {', '.join(tasks)}; give each of them a text set of "
+                    "its own, or leave `tuning` out"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _names_are_free(self) -> Self:
         for section in ("teachers", "students", "tasks", "texts", "methods"):
             for name in getattr(self, section):
@@ -214,6 +231,12 @@ class Study(Settings):
     def models(self) -> dict[str, TeacherSettings | StudentSettings]:
         """Return every declared model by name, teachers and students together."""
         return {**self.teachers, **self.students}
+
+    def tuned_on(self, model: str, texts: str) -> str | None:
+        """Return the task that a model is tuned on before it meets a text set, if it is."""
+        teacher = self.teachers.get(model)
+        tuned = teacher is not None and teacher.tuning is not None
+        return self.texts[texts].tasks[0] if tuned else None
 
     def trained_texts(self) -> list[str]:
         """Return the text sets that the chosen tasks need, sorted."""

@@ -132,6 +132,9 @@ def _tagged(annotation: Any) -> dict[Any, Any]:
         for metadata in getattr(member, "__metadata__", ()):
             if hasattr(metadata, "tag"):
                 members[metadata.tag] = model
-        if _is_model(model) and "form" in model.model_fields:
-            members[get_args(model.model_fields["form"].annotation)[0]] = model
+        for name in ("form", "kind"):
+            if _is_model(model) and name in model.model_fields:
+                tags = get_args(model.model_fields[name].annotation)
+                if len(tags) == 1:  # a choice of several is a key as any other
+                    members[tags[0]] = model
     return members

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from emo.config_sources import LocalSource, Settings, Source
 from emo.config_store import StoreSettings
+from emo.config_tuning import TuningSettings
 
 Pooling = Literal["mean", "cls", "last", "weighted"]
 
@@ -70,7 +71,7 @@ class ModelSettings(Settings):
 
 
 class TeacherSettings(ModelSettings):
-    """A teacher: read once, stored, never trained."""
+    """A teacher: read once and stored; trained only where it is tuned on a task before."""
 
     dtype: Literal["float32", "float16", "bfloat16"] = Field(
         "float32", description="precision of the teacher pass"
@@ -78,6 +79,9 @@ class TeacherSettings(ModelSettings):
     store: StoreSettings = Field(StoreSettings(), description="how its token states are stored")
     remote_code: bool = Field(
         False, description="run the code that comes with the model; asks for a pinned source"
+    )
+    tuning: TuningSettings | None = Field(
+        None, description="how it is tuned on the task of each text set before it teaches"
     )
 
     @model_validator(mode="after")

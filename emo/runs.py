@@ -11,6 +11,12 @@ REFERENCE_SEED = 0
 """Reference rows are not trained, so they have no seed of their own."""
 
 
+TUNING = "tuning"
+"""What is tracked as the method of a tuning."""
+NO_STUDENT = "-"
+"""What is tracked as its student: it has none, and no student can be called so."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run with its files.
@@ -62,6 +68,14 @@ def training_runs(
     """Return the runs that one training serves: those of every chosen task on its text set."""
     tasks = [task for task in study.study.tasks if study.tasks[task].texts == texts]
     return [RunKey(teacher, student, task, method, seed) for task in tasks]
+
+
+def tuning_runs(study: Study, teacher: str, texts: str) -> list[RunKey]:
+    """Return the run of a teacher's tuning for a text set; none if it is not tuned."""
+    task, tuning = study.tuned_on(teacher, texts), study.teachers[teacher].tuning
+    if task is None or tuning is None:
+        return []
+    return [RunKey(teacher, NO_STUDENT, task, TUNING, tuning.seed)]
 
 
 def reference_folder(model: str, task: str) -> str:

@@ -105,7 +105,7 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
         parts = _hashed(name, settings, settings.splits.hash, source)
     test_texts = normalised_set(_sentences(parts.splits["test"], columns))
     splits = {
-        split: rows if split == "test" else _without_leakage(rows, columns, test_texts)
+        split: rows if split == "test" else without_leakage(rows, columns, test_texts)
         for split, rows in parts.splits.items()
     }
     sentences = _sentences(parts.splits["train"], columns)
@@ -146,6 +146,14 @@ def load_split(folder: Path, split: Split) -> pd.DataFrame:
     if not path.is_file():
         raise DataError(f"{path} is missing; prepare the task first")
     return pd.read_parquet(path)
+
+
+def without_leakage(
+    table: pd.DataFrame, columns: Sequence[str], test_texts: set[str]
+) -> pd.DataFrame:
+    """Return the rows of which no text is a test text, given in normalised form."""
+    leaks = table[list(columns)].map(lambda text: normalised(text) in test_texts)
+    return table[~leaks.any(axis="columns")].reset_index(drop=True)
 
 
 def _published(name: str, settings: TaskSettings, files: FileSplits, source: Path) -> _Parts:
@@ -195,13 +203,6 @@ def _single_file(name: str, source: Path) -> Path:
 def _sentences(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the different sentences of the rows in order of first occurrence."""
     return list(dict.fromkeys(table[list(columns)].to_numpy().ravel().tolist()))
-
-
-def _without_leakage(
-    table: pd.DataFrame, columns: Sequence[str], test_texts: set[str]
-) -> pd.DataFrame:
-    leaks = table[list(columns)].map(lambda text: normalised(text) in test_texts)
-    return table[~leaks.any(axis="columns")].reset_index(drop=True)
 
 
 def _check_variety(

@@ -101,11 +101,7 @@ def build_texts(
     """
     given = {folder.name: _task_texts(folder) for folder in task_folders}
     united = list(dict.fromkeys(text for texts in given.values() for text in texts))
-    tested: set[str] = set()
-    for folder in test_folders:
-        table = load_split(folder, "test")
-        for column in _TEXTS.intersection(table.columns):
-            tested |= normalised_set(table[column])
+    tested = tested_texts(test_folders)
     kept = [text for text in united if normalised(text) not in tested]
     if not kept:
         raise DataError(f"{out}: no text is left of {len(united)}; all are test texts")
@@ -121,6 +117,20 @@ def build_texts(
     write_json(out.with_suffix(".json"), asdict(report))
     logger.info("%s: %d texts, %d left out as test texts", out, report.texts, report.leaked)
     return report
+
+
+def tested_texts(folders: Sequence[Path]) -> set[str]:
+    """Return the texts that prepared tasks test on, in normalised form.
+
+    Raises:
+        DataError: A task folder has no test split.
+    """
+    tested: set[str] = set()
+    for folder in folders:
+        table = load_split(folder, "test")
+        for column in _TEXTS.intersection(table.columns):
+            tested |= normalised_set(table[column])
+    return tested
 
 
 def load_texts(path: Path) -> TextSet:

@@ -5,7 +5,7 @@ import yaml
 
 from emo.config import parse_study
 from emo.run_tags import RunKey
-from emo.runs import reference_folder, reference_runs, study_runs, training_runs
+from emo.runs import reference_folder, reference_runs, study_runs, training_runs, tuning_runs
 
 CONFIG = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())
 
@@ -79,3 +79,12 @@ def test_one_evaluation_of_a_teacher_serves_all_its_students():
         ("other", "teacher"),
     ]
     assert [key.student for key in reference_runs(study, "other", "trec")] == ["other"]
+
+
+def test_a_tuning_is_a_run_without_a_student():
+    tuned = CONFIG["teachers"]["me5-small"] | {"tuning": {"kind": "lora", "seed": 7}}
+    study = parse_study(CONFIG | {"teachers": {"me5-small": tuned}})
+    keys = tuning_runs(study, "me5-small", "sentences")
+    assert keys == [RunKey("me5-small", "-", "stsb", "tuning", 7)]
+    assert not set(keys) & {run.key for run in study_runs(study)}, "no run of the report"
+    assert tuning_runs(parse_study(CONFIG), "me5-small", "sentences") == []

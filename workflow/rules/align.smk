@@ -6,7 +6,7 @@ rule align:
     """Map teacher tokens to student tokens by least edit distance."""
     input:
         texts="resources/texts/{texts}.parquet",
-        teacher="resources/models/{teacher}",
+        teacher=teacher_model,
         student="resources/models/{student}",
     output:
         "results/{teacher}/{student}/alignment/{texts}/{alignment}.parquet",

@@ -19,7 +19,7 @@ from emo.requests import (
     RowRequest,
     signal_request,
 )
-from emo.runs import reference_runs, study_runs, training_runs
+from emo.runs import reference_runs, study_runs, training_runs, tuning_runs
 from emo.sources import local_files, location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
 from snakemake.exceptions import WorkflowError
@@ -95,9 +95,52 @@ def model_files(wildcards):
 
 
 def model_settings(wildcards):
-    """All but how its signals are stored, which the model does not depend on."""
+    """All but how its signals are stored and how it is tuned, which come after it."""
     settings = study.models()[wildcards.model]
-    return as_json(settings.model_dump(mode="json", exclude={"store"}))
+    return as_json(settings.model_dump(mode="json", exclude={"store", "tuning"}))
+
+
+def tuned_folder(teacher, texts):
+    return f"results/{teacher}/tuned/{texts}"
+
+
+def model_for_texts(model, texts):
+    """The folder of a model as it meets a text set: a tuned teacher has one for each."""
+    if study.tuned_on(model, texts) is None:
+        return f"resources/models/{model}"
+    return f"{tuned_folder(model, texts)}/model"
+
+
+def teacher_model(wildcards):
+    return model_for_texts(wildcards.teacher, wildcards.texts)
+
+
+def reference_model(wildcards):
+    return model_for_texts(wildcards.model, study.tasks[wildcards.task].texts)
+
+
+def doctor_for_texts(teacher, texts):
+    """The examination of that folder."""
+    if study.tuned_on(teacher, texts) is None:
+        return f"results/{teacher}/doctor.json"
+    return f"{tuned_folder(teacher, texts)}/doctor.json"
+
+
+def teacher_doctor(wildcards):
+    return doctor_for_texts(wildcards.teacher, wildcards.texts)
+
+
+def tuning_task(wildcards):
+    return f"resources/tasks/{study.tuned_on(wildcards.teacher, wildcards.texts)}"
+
+
+def tuning_settings(wildcards):
+    return as_json(study.teachers[wildcards.teacher].tuning.model_dump(mode="json"))
+
+
+def tuning_keys(wildcards):
+    keys = tuning_runs(study, wildcards.teacher, wildcards.texts)
+    return as_json([asdict(key) for key in keys])
 
 
 def task_source(wildcards):
@@ -178,7 +221,7 @@ def signal_files(teacher, student, texts, method):
         return files
     if request.rows:
         files["row_alignment"] = f"{maps}/{request.rows.map.name}.parquet"
-    return files | {"teacher": f"resources/models/{teacher}"} if files else {}
+    return files | {"teacher": model_for_texts(teacher, texts)} if files else {}
 
 
 def distil_signals(wildcards):
@@ -253,8 +296,9 @@ def intermediate_files():
     files = {f"resources/models/{model}" for model in chosen_models()}
     files |= {f"resources/tasks/{task}" for task in tasks.union(chosen.tasks)}
     files |= {f"resources/texts/{texts}.parquet" for texts in texts_used}
-    files |= {f"results/{teacher}/doctor.json" for teacher in chosen.teachers}
     for teacher, texts in product(chosen.teachers, texts_used):
+        files.add(model_for_texts(teacher, texts))
+        files.add(doctor_for_texts(teacher, texts))
         files.add(f"results/{teacher}/store/{texts}/store.json")
         files.update(store_basis(teacher, texts))
         for student, method in product(chosen.students, chosen.methods):

@@ -1,5 +1,6 @@
-# Requires: the prepared teacher.
-# Makes: results/{teacher}/doctor.json, without which no signals of the teacher are stored.
+# Requires: the prepared teacher, or the tuned one.
+# Makes: results/{teacher}/doctor.json, for a tuned teacher results/{teacher}/tuned/{texts}/doctor.json,
+# without which no signals of the teacher are stored.
 
 
 rule doctor:
@@ -25,3 +26,16 @@ rule doctor:
         "Examine {wildcards.teacher}"
     shell:
         "python -m emo doctor {input} --dtype {params.dtype} --out {output} --log {log}"
+
+
+use rule doctor as doctor_tuned with:
+    input:
+        "results/{teacher}/tuned/{texts}/model",
+    output:
+        "results/{teacher}/tuned/{texts}/doctor.json",
+    log:
+        "logs/doctor_tuned/{teacher}/{texts}.log",
+    benchmark:
+        "results/benchmarks/doctor_tuned/{teacher}/{texts}.tsv"
+    message:
+        "Examine {wildcards.teacher}, tuned for {wildcards.texts}"

@@ -37,7 +37,7 @@ rule evaluate:
 rule evaluate_reference:
     """Score a teacher, or a student before distillation."""
     input:
-        model="resources/models/{model}",
+        model=reference_model,
         task="resources/tasks/{task}",
     output:
         scores="results/reference/{model}/{task}/scores.json",

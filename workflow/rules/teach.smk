@@ -12,9 +12,9 @@ rule teach_basis:
     """Fit the components in which token states are stored, for a teacher that asks for fewer."""
     input:
         texts="resources/texts/{texts}.parquet",
-        teacher="resources/models/{teacher}",
+        teacher=teacher_model,
         # Another doctor says nothing about signals that are stored already.
-        doctor=ancient("results/{teacher}/doctor.json"),
+        doctor=ancient(teacher_doctor),
     output:
         directory("results/{teacher}/store/{texts}/basis"),
     log:
@@ -46,8 +46,8 @@ rule teach_shard:
     input:
         lambda wildcards: store_basis(wildcards.teacher, wildcards.texts),
         texts="resources/texts/{texts}.parquet",
-        teacher="resources/models/{teacher}",
-        doctor=ancient("results/{teacher}/doctor.json"),
+        teacher=teacher_model,
+        doctor=ancient(teacher_doctor),
     output:
         directory("results/{teacher}/store/{texts}/{scatteritem}"),
     log:
@@ -100,7 +100,7 @@ rule teach_rows_shard:
     """Add the attention rows that one student's method asks for, for a part of a text set."""
     input:
         texts="resources/texts/{texts}.parquet",
-        teacher="resources/models/{teacher}",
+        teacher=teacher_model,
         student="resources/models/{student}",
         store="results/{teacher}/store/{texts}/store.json",
         alignment=rows_alignment,
