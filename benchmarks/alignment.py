@@ -1,6 +1,6 @@
 """The alignment beside the published mapping as a loop over ``editdistance``, on one core.
 
-The published mapping (method-evidence 1.1, 5.1) takes three sweeps a text over the strings of its
+The published mapping takes three sweeps a text over the strings of its
 tokens: teacher to student and back for the relation map, teacher to student with special tokens for
 the transport map. A sweep compares every string with every string of the other side; a second
 figure leaves out the strings that stand on the other side themselves, which need no comparison.

@@ -1,7 +1,7 @@
 """How a teacher is tuned on a task: the keys below ``teachers.NAME.tuning``.
 
-Defaults are the published ones where those are known (method-evidence 1.6), for teachers of seven
-billion weights; the rate of LoRA is the largest of them, which smaller teachers need.
+Defaults are those of the authors' launch scripts, which are for teachers of seven billion weights;
+the rate of LoRA is the largest of them, which smaller teachers need.
 """
 
 from typing import Annotated, Literal

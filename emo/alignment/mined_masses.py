@@ -1,6 +1,6 @@
 """The paper's map for the transport, by which teacher masses reach student tokens.
 
-Source: method-evidence 1.1, mapping M2, and 1.4 of the authors' code. Kept as it is: a dictionary
+Source: the second mapping of the authors' code, of its transport. Kept as it is: a dictionary
 from string to string over all tokens, special ones included, teacher to student only, many-to-one
 allowed; a "<s>" or "[CLS]" that stands in the text shares the entry of the special token.
 Changed: the strings on both sides are sorted, so that ties do not depend on the hash seed.

@@ -1,6 +1,6 @@
 """The paper's map for the attention relation, between the token types of one text.
 
-Source: method-evidence 1.1, mapping M1, of the authors' code. Kept as it is: marks count as
+Source: the first mapping of the authors' code. Kept as it is: marks count as
 edits, repeated tokens are one type, and no distance is too large. Changed: the authors iterate
 over Python sets, so their ties depend on the hash seed; here the candidates are sorted.
 """

@@ -1,4 +1,4 @@
-"""The rewritten texts on which the paper aligns and ranks tokens (method-evidence 1.1, 1.2)."""
+"""The rewritten texts on which the paper aligns and ranks tokens."""
 
 import re
 from collections.abc import Sequence

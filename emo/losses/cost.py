@@ -95,7 +95,7 @@ def euclidean_cost(
 ) -> Tensor:
     """Compute the Euclidean distance between student and teacher token states.
 
-    Formula (the third cost that the authors coded; method-evidence 1.4):
+    Formula (the third cost that the authors coded):
         C_ij = ‖h_i - t_j‖
 
     It has the scale of the states, so the smoothing of a solver must follow that scale. The
@@ -131,7 +131,7 @@ def attention_cost(
 ) -> Tensor:
     """Compute one minus the attention of student tokens over teacher tokens (paper's form).
 
-    Formula (method-evidence 1.4):
+    Formula:
         C_ij = 1 - softmax over teacher tokens j of (<h_i, t_j> / sqrt(D))
 
     The authors project the teacher to the student's width; D is then that width.

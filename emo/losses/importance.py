@@ -92,7 +92,7 @@ def student_masses(
 
 @in_full_precision
 def paper_teacher_masses(importance: Tensor, mask: Tensor) -> Tensor:
-    """Turn teacher importance into masses with a softmax (paper's form, method-evidence 1.2).
+    """Turn teacher importance into masses with a softmax (the paper's form).
 
     Formula:
         b = softmax(s) over the mask
@@ -126,7 +126,7 @@ def paper_student_masses(
 ) -> Tensor:
     """Scatter teacher masses to the student and apply a second softmax (paper's form).
 
-    Formula (method-evidence 1.4):
+    Formula:
         c_i = b_j of the last teacher token j mapped to i, min(b) if there is none
         a = softmax(c) over the student mask, divided by its sum
 

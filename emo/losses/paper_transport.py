@@ -1,4 +1,4 @@
-"""Transport loss as the authors ran it (method-evidence 1.4).
+"""Transport loss as the authors ran it.
 
 Shapes: B batch, S and R student and teacher length.
 """

@@ -1,4 +1,4 @@
-"""CKA between attention rows as the authors ran it (method-evidence 1.3).
+"""CKA between attention rows as the authors ran it.
 
 Shapes: B texts (or texts times layers), m rows, S and R student and teacher length.
 """

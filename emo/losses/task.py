@@ -1,4 +1,4 @@
-"""Task losses for labelled texts (method-evidence 1.5).
+"""Task losses for labelled texts, as in the authors' code.
 
 Shapes: B batch, C classes.
 """

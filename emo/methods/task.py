@@ -1,7 +1,7 @@
 """The task term: what a student learns besides its teacher.
 
 Without labels it is InfoNCE over two dropout views, as in later work on EMO. With labels it is the
-published one (method-evidence 1.5): a head on the [CLS] state, thrown away with the method.
+published one: a head on the [CLS] state, thrown away with the method.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """The paper's form written per text and token, without batches: the slow oracle of `emo-paper`.
 
-Follows method-evidence 1.1 to 1.6 in float64: maps by strings, column sums, softmax twice, root
-CKA, Sinkhorn with offsets and an early end. Two things are this project's and not the authors':
+Follows the authors' code in float64: maps by strings, column sums, softmax twice, root CKA,
+Sinkhorn with offsets and an early end. Two things are this project's and not the authors':
 ties go to the first string in sorted order, where theirs follow the hash seed; and models may have
 prompts, whose tokens are no tokens of a text but stay columns of the student's attention rows.
 """
