@@ -26,6 +26,7 @@ rule all:
     input:
         intermediate_files(),
         "results/summary.csv",
+        "results/costs.csv",
         "results/report.md",
         "results/figures/score_speed.png",
     localrule: True

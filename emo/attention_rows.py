@@ -19,7 +19,7 @@ import torch
 from transformers import AutoConfig
 
 from emo.alignment import read_alignment, require_origin
-from emo.encoder import load_encoder
+from emo.encoder import device_name, load_encoder
 from emo.layer_pairs import layer_pairs
 from emo.outputs import exclusive, sha256_file
 from emo.progress import Progress
@@ -27,7 +27,7 @@ from emo.provenance import code_version
 from emo.requests import RowRequest
 from emo.row_job import RowJob, RowPrecision
 from emo.row_reuse import RowPool
-from emo.store import ShardName, Store, write_shard
+from emo.store import TOKENS, Shard, ShardName, Store, write_shard
 from emo.teacher_pass import CHUNK_TEXTS, require_teacher, teacher_identity
 from emo.texts import count_texts, text_chunks
 
@@ -83,7 +83,8 @@ def store_rows(
     }
     normaliser = student_tokenizer if request.map.text == "normalised" else None
     totals: dict[str, Any] = {}
-    with _pool(reuse, texts, out) as pool, write_shard(out, identity, totals) as writer:
+    device = device_name(encoder.device)
+    with _pool(reuse, texts, out) as pool, write_shard(out, identity, totals, device) as writer:
         job = RowJob(request, encoder, layers, source, signals, pool, writer, precision, normaliser)
         pairs = read_alignment(alignment, rows)
         require_origin(
@@ -99,8 +100,9 @@ def store_rows(
             for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
                 job.run(chunk, range(first, first + len(chunk.keys)), pairs, progress)
                 first += len(chunk.keys)
-        totals["rows"] = job.rows
-    logger.info("stored %d rows of %d texts, teacher passes: %d", job.rows, len(rows), job.passes)
+        totals |= {"rows": job.rows, TOKENS: job.tokens}
+    logger.info("%d rows, teacher passes: %d", job.rows, job.passes)
+    logger.info("%s", Shard(out))
 
 
 @contextmanager

@@ -339,9 +339,9 @@ def report(
 ) -> None:
     """Gather a study's scores into tables and a figure."""
     from emo.config import parse_study
-    from emo.report.study import report_study
+    from emo.tracked_costs import report_and_track
 
-    report_study(parse_study(load_option(settings, "--settings")), out)
+    report_and_track(parse_study(load_option(settings, "--settings")), out)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from transformers import set_seed
 from emo.assembly import DistilSettings, assemble
 from emo.checkpoints import latest_sealed
 from emo.distil_inputs import DistilInputs
+from emo.encoder import device_name
 from emo.history import History, read_history
 from emo.outputs import atomic_directory, read_json, write_json
 from emo.provenance import code_version, settings_digest
@@ -105,6 +106,9 @@ def _train(
             "pairs_dropped: %.1f%% of the pairs, whose teacher token the store left out",
             100 * collator.pairs_dropped / collator.pairs_read,
         )
+    seconds = time.monotonic() - began
+    read = (training.steps - last_step) * training.batch_size
+    logger.info("trained in %.1f s: %.1f texts a second", seconds, read / seconds)
     with atomic_directory(out) as temporary:
         save_trained(student, inputs.student, temporary / "student")
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
@@ -115,9 +119,9 @@ def _train(
                 "steps": training.steps,
                 "batch_size": training.batch_size,
                 "texts": len(tokenized),
-                "seconds": time.monotonic() - began,
+                "seconds": seconds,
                 "resumed_from_step": last_step,
-                "device": str(student.device),
+                "device": device_name(student.device),
                 "settings": settings.model_dump(mode="json"),
             },
         )

@@ -174,6 +174,15 @@ def choose_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def device_name(device: torch.device) -> str:
+    """Return what a cost is said to be measured on: the GPU's name, or the kind of device.
+
+    >>> device_name(torch.device("cpu"))
+    'cpu'
+    """
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 def require_model_folder(folder: Path) -> None:
     """Check that a folder is a SentenceTransformer folder.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from emo.config_methods import Family
 from emo.embedding import describe, embed, load_model
+from emo.encoder import device_name
 from emo.errors import DataError
 from emo.metrics import FamilyScores, cosines, score_classification, score_pairs, score_sts
 from emo.outputs import atomic_file, write_json
@@ -82,6 +83,7 @@ def evaluate(model_folder: Path, task_folder: Path, task: str, family: Family, o
         "test_sha256": items_digest(test, columns),
         "seconds": round(seconds, 3),
         "texts": len(texts),
+        "device": device_name(model.device),
     }
     write_json(out / "scores.json", record)
 

@@ -67,6 +67,7 @@ class RowJob:
     ) -> None:
         self.passes = 0
         self.rows = 0
+        self.tokens = 0
         self._request = request
         self._encoder = encoder
         self._tokenizer = encoder.tokenizer()
@@ -157,6 +158,7 @@ class RowJob:
         writer.append_counts("value_offsets", [block.size for block in blocks])
         writer.append("values", np.concatenate([block.reshape(-1) for block in blocks]))
         self.rows += sum(len(selection.teacher) for selection in chosen)
+        self.tokens += sum(len(text.places) for text in batch.texts)
 
     def _append_ranking(self, importance: Sequence[NDArray[np.float32]]) -> None:
         self._writer.append_counts("ranking_offsets", [len(values) for values in importance])

@@ -11,7 +11,7 @@ from emo.config_store import StoreSettings
 from emo.encoder import Encoding
 from emo.errors import CheckError
 from emo.state_writer import StateWriter
-from emo.store import Basis, ShardWriter
+from emo.store import TOKENS, Basis, ShardWriter
 from emo.teacher_pass import TeacherBatch, importances, token_states
 from emo.texts import Text, TextSet, joined
 
@@ -36,7 +36,7 @@ class SignalWriter:
         state_width: int,
     ) -> None:
         self._writer = writer
-        self._counts = {"texts": 0, "text_tokens": 0}
+        self._counts = {"texts": 0, TOKENS: 0, "text_tokens": 0}
         self._sums = {"vector_sum": np.zeros(vector_width), "state_sum": np.zeros(state_width)}
         self._states: StateWriter | None = None
         if settings.states != "online":
@@ -72,6 +72,7 @@ class SignalWriter:
         if self._states is not None:
             self._states.append(states, counts, special, by_text)
         self._counts["texts"] += len(vectors)
+        self._counts[TOKENS] += len(special)
         self._counts["text_tokens"] += int((~special).sum())
         self._sums["vector_sum"] += vectors.sum(axis=0, dtype=np.float64)
         self._sums["state_sum"] += states[~special].sum(axis=0, dtype=np.float64)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from emo.config_store import StoreSettings
-from emo.encoder import Encoder, load_encoder
+from emo.encoder import Encoder, device_name, load_encoder
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.signal_writer import SignalWriter
-from emo.store import BASIS, ShardName, read_basis, write_shard
+from emo.store import BASIS, Shard, ShardName, read_basis, write_shard
 from emo.teacher_pass import (
     CHUNK_TEXTS,
     importance_capture,
@@ -70,7 +70,11 @@ def teach(
     }
     totals: dict[str, Any] = {}
     tokenizer = encoder.tokenizer()
-    with write_shard(out, identity, totals) as writer, Progress(len(rows), "teach") as progress:
+    device = device_name(encoder.device)
+    with (
+        write_shard(out, identity, totals, device) as writer,
+        Progress(len(rows), "teach") as progress,
+    ):
         signals = SignalWriter(writer, settings, basis, vector_width(encoder), encoder.width)
         for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
             for batch in teacher_batches(tokenizer(chunk.texts), encoder):
@@ -78,7 +82,7 @@ def teach(
                 signals.append(chunk, batch, encoding)
                 progress.advance(len(batch.rows))
         totals.update(signals.totals())
-    logger.info("stored %d texts in %s", len(rows), out)
+    logger.info("%s", Shard(out))
 
 
 def vector_width(encoder: Encoder) -> int:

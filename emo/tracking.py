@@ -32,7 +32,7 @@ __all__ = ["RunGroup", "RunKey", "close_dead_runs"]
 EXPERIMENT = "emo"
 
 _METRICS, _PARAMS = 1000, 100  # how many MLflow takes in one call
-_SCORES = "eval/"
+_SCORES, _COSTS = "eval/", "cost/"
 _Entry = tuple[str, float, int, int]  # name, value, milliseconds since 1970, step
 
 
@@ -118,6 +118,13 @@ class RunGroup:
         """Log a task's scores to its run, as ``eval/{metric}``."""
         self._add(key, {f"{_SCORES}{name}": value for name, value in metrics.items()}, step=0)
         self._tolerance.attempt(self._send)
+
+    def log_costs(self, costs: Mapping[str, float]) -> None:
+        """Log what was paid to all runs, as ``cost/{name}``; the last measurement counts."""
+        for key in self._keys:
+            self._add(key, {f"{_COSTS}{name}": value for name, value in costs.items()}, step=0)
+        if self._keys:
+            self._tolerance.attempt(self._send)
 
     def _add(self, key: RunKey, metrics: Mapping[str, float], step: int) -> None:
         now = int(time.time() * 1000)
@@ -280,5 +287,5 @@ def _last_steps(client: "MlflowClient", run: "Run") -> dict[str, int]:
     return {
         name: max(metric.step for metric in client.get_metric_history(run.info.run_id, name))
         for name in run.data.metrics
-        if not name.startswith(_SCORES)
+        if not name.startswith((_SCORES, _COSTS))
     }

@@ -152,15 +152,28 @@ def read_alignment(path: Path, texts: range | None = None) -> Alignment:
         raise DataError(
             f"{path}: has columns {table.schema.names}, not an alignment's; align again"
         )
-    statistics = _metadata(table, METADATA_KEY, AlignmentStatistics, path)
+    statistics = _metadata(table.schema, METADATA_KEY, AlignmentStatistics, path)
     made = ORIGIN_KEY.encode() in (table.schema.metadata or {})
-    origin = _metadata(table, ORIGIN_KEY, AlignmentOrigin, path) if made else None
+    origin = _metadata(table.schema, ORIGIN_KEY, AlignmentOrigin, path) if made else None
     columns = {name: table[name].to_numpy() for name in SCHEMA.names}
     return Alignment(**columns, statistics=statistics, origin=origin)
 
 
-def _metadata(table: pa.Table, key: str, kind: type[Record], path: Path) -> Record:
-    content = json.loads((table.schema.metadata or {}).get(key.encode(), b"{}"))
+def read_statistics(path: Path) -> AlignmentStatistics:
+    """Read what an alignment covers, and none of its pairs.
+
+    Raises:
+        DataError: The file is missing, is no Parquet file or holds something else.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: cannot be read as an alignment ({error}); align again") from error
+    return _metadata(schema, METADATA_KEY, AlignmentStatistics, path)
+
+
+def _metadata(schema: pa.Schema, key: str, kind: type[Record], path: Path) -> Record:
+    content = json.loads((schema.metadata or {}).get(key.encode(), b"{}"))
     expected = {field.name for field in fields(kind)}
     if content.keys() != expected:
         raise DataError(

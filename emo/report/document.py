@@ -8,7 +8,9 @@ from emo.config import Study
 from emo.errors import DataError
 from emo.outputs import atomic_file, read_json
 from emo.report.compression import compression_differences
+from emo.report.costs import Cost
 from emo.report.differences import INTERVALS, method_differences
+from emo.report.ledger import cost_section
 from emo.report.results import PairResults, collect
 from emo.report.runs import Run
 from emo.report.speeds import Speed
@@ -20,6 +22,7 @@ def write_report(
     runs: Sequence[Run],
     speeds: Mapping[str, Speed],
     task_reports: Mapping[str, Path],
+    costs: Sequence[Cost],
     out: Path,
 ) -> None:
     """Write the report of a study.
@@ -29,6 +32,7 @@ def write_report(
         runs: All its runs; see :func:`emo.report.load_runs`.
         speeds: Measured speeds of its teachers and students.
         task_reports: ``report.json`` of each task; tasks left out have no line in the counts.
+        costs: What its jobs cost; none leaves that section out.
         out: The Markdown file to write.
 
     Raises:
@@ -47,6 +51,8 @@ def write_report(
     lost = compression_differences(study, collected)
     if lost:
         parts += ["## What smaller stores cost in score", INTERVALS, "\n".join(lost)]
+    if costs:
+        parts.append(cost_section(costs))
     if task_reports:
         parts += ["## Test items and what was left out", _counts(task_reports)]
     with atomic_file(out) as temporary:

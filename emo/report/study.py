@@ -3,30 +3,39 @@
 from pathlib import Path
 
 from emo.config import Study
+from emo.jobs import study_jobs
+from emo.report.costs import Cost, load_costs, stored_parts
 from emo.report.document import write_report
 from emo.report.figure import write_figure
+from emo.report.ledger import write_costs
 from emo.report.runs import load_runs
 from emo.report.speeds import load_speeds
 from emo.report.summary import write_summary
 from emo.runs import study_runs
 
 
-def report_study(study: Study, out: Path) -> None:
-    """Write ``summary.csv``, ``report.md`` and the figure of a study.
+def report_study(study: Study, out: Path) -> list[Cost]:
+    """Write ``summary.csv``, ``costs.csv``, ``report.md`` and the figure of a study.
 
     Args:
         study: The study, all of whose runs are finished.
         out: Folder to write into.
 
+    Returns:
+        What its jobs cost.
+
     Raises:
-        DataError: A score, prediction or speed is missing or damaged.
+        DataError: A score, prediction, speed or benchmark is missing or damaged.
     """
     chosen = study.study
     runs = load_runs([run.entry() for run in study_runs(study)])
     models = [*chosen.teachers, *chosen.students]
     speeds = load_speeds({model: Path(f"results/speed/{model}.json") for model in models})
     reports = {task: Path(f"resources/tasks/{task}/report.json") for task in chosen.tasks}
+    costs = load_costs(study_jobs(study, stored_parts))
     write_summary(runs, out / "summary.csv")
-    write_report(study, runs, speeds, reports, out / "report.md")
+    write_costs(costs, out / "costs.csv")
+    write_report(study, runs, speeds, reports, costs, out / "report.md")
     figure = out / "figures" / "score_speed"
     write_figure(study, runs, speeds, figure.with_suffix(".png"), figure.with_suffix(".svg"))
+    return costs

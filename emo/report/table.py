@@ -14,15 +14,15 @@ METRIC_NAMES = {
 }
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table whose first column is text and whose others are numbers.
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """Return a Markdown table whose first columns are words and whose others are numbers.
 
     >>> print(markdown_table(["model", "score"], [["emo", "70.1"]]))
     | model | score |
     | --- | ---: |
     | emo | 70.1 |
     """
-    rule = ["---", *["---:"] * (len(header) - 1)]
+    rule = [*["---"] * words, *["---:"] * (len(header) - words)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 

@@ -5,10 +5,12 @@ from emo.store.name import ShardName
 from emo.store.reconstruction import Reconstruction
 from emo.store.shard import Shard, ShardWriter, write_shard
 from emo.store.states import BASIS, Basis, StateCodec, read_basis
+from emo.store.totals import TOKENS
 
 __all__ = [
     "BASIS",
     "STORE_FILE",
+    "TOKENS",
     "Basis",
     "Reconstruction",
     "Shard",

@@ -20,7 +20,7 @@ from emo.store.keys import Keys, packed_keys, positions
 from emo.store.name import ShardName
 from emo.store.shard import LAYOUT, Shard, again
 from emo.store.states import BASIS, Basis, StateCodec, read_basis
-from emo.store.totals import constants, measures, summed
+from emo.store.totals import TOKENS, constants, measures, summed
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +64,7 @@ def gather(folders: Sequence[Path], out: Path) -> None:
         {
             "layout": LAYOUT,
             "identity": shards[0].identity,
-            "shards": [
-                {"name": shard.folder.name, "texts": shard.texts, "manifest": shard.digest}
-                for shard in shards
-            ],
+            "shards": [_entry(shard) for shard in shards],
             "constants": constants(totals),
             "record": record,
         },
@@ -215,6 +212,17 @@ class Store:
                 f"{self.folder / STORE_FILE}` or gather again"
             )
         return shard
+
+
+def _entry(shard: Shard) -> dict[str, Any]:
+    return {
+        "name": shard.folder.name,
+        "texts": shard.texts,
+        "tokens": shard.totals.get(TOKENS),
+        "bytes": shard.bytes,
+        "device": shard.device,
+        "manifest": shard.digest,
+    }
 
 
 def _require_all(named: Sequence[tuple[ShardName, Path]], out: Path) -> None:

@@ -1,8 +1,8 @@
 """A shard: arrays of some texts and a manifest, in a folder that appears whole or not at all.
 
-The manifest says what the arrays were computed from (the identity), what they sum up to (totals)
-and the size and checksum of each file. Rows lie in the order in which they were computed; they are
-found by the key of their text.
+The manifest says what the arrays were computed from (the identity) and on which device, what they
+sum up to (totals) and the size and checksum of each file. Rows lie in the order in which they were
+computed; they are found by the key of their text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from emo.errors import DataError
 from emo.outputs import atomic_directory, read_json, sha256_file, write_json
 from emo.store.arrays import ArrayStream, StoredArray
 from emo.store.keys import KEY_DTYPE, Keys, packed_keys
+from emo.store.totals import TOKENS
 
 MANIFEST = "manifest.json"
 LAYOUT = 2
@@ -69,7 +70,9 @@ class ShardWriter:
         self._streams[KEYS].append(packed_keys(keys))
         self.texts += len(keys)
 
-    def finish(self, identity: Mapping[str, Any], totals: Mapping[str, Any]) -> None:
+    def finish(
+        self, identity: Mapping[str, Any], totals: Mapping[str, Any], device: str | None
+    ) -> None:
         """Close every array and write the manifest."""
         for stream in self._streams.values():
             stream.close()
@@ -79,6 +82,7 @@ class ShardWriter:
                 "layout": LAYOUT,
                 "identity": dict(identity),
                 "texts": self.texts,
+                "device": device,
                 "totals": dict(totals),
                 "offsets": self._offsets,
                 "files": {name: _describe(self._path(name)) for name in sorted(self._streams)},
@@ -91,7 +95,10 @@ class ShardWriter:
 
 @contextmanager
 def write_shard(
-    folder: Path, identity: Mapping[str, Any], totals: Mapping[str, Any]
+    folder: Path,
+    identity: Mapping[str, Any],
+    totals: Mapping[str, Any],
+    device: str | None = None,
 ) -> Iterator[ShardWriter]:
     """Write a shard as one step: the folder appears whole or not at all.
 
@@ -99,11 +106,13 @@ def write_shard(
         folder: Where the shard will stand.
         identity: Everything that the arrays depend on besides the texts, as plain JSON values.
         totals: Numbers that sum up over shards; read when the block ends.
+        device: Where a model that it is made by runs. No part of the identity: shards of one store
+            may be made on several.
     """
     with atomic_directory(folder) as temporary:
         writer = ShardWriter(temporary)
         yield writer
-        writer.finish(identity, totals)
+        writer.finish(identity, totals, device)
 
 
 class Shard:
@@ -130,6 +139,7 @@ class Shard:
         self.identity: dict[str, Any] = manifest["identity"]
         self.texts: int = manifest["texts"]
         self.totals: dict[str, Any] = manifest["totals"]
+        self.device: str | None = manifest.get("device")  # older shards do not say it
         self._files: dict[str, dict[str, Any]] = manifest["files"]
         self._offsets: dict[str, str] = manifest["offsets"]
         self._open: dict[str, StoredArray] = {}
@@ -139,6 +149,15 @@ class Shard:
                 raise DataError(f"{path}: missing; {again(folder)}")
             if path.stat().st_size != file["bytes"]:
                 raise DataError(f"{path}: truncated or overwritten; {again(folder)}")
+
+    def __str__(self) -> str:
+        """Say in one line what it takes."""
+        size, tokens = self.bytes, self.totals.get(TOKENS)
+        by_token = f", {size / tokens:,.0f} a token" if tokens else ""
+        return (
+            f"{self.folder}: {self.texts:,} texts in {size / 1e6:,.1f} MB, "
+            f"{size / max(self.texts, 1):,.0f} bytes a text{by_token}; on {self.device}"
+        )
 
     @property
     def digest(self) -> str:

@@ -14,6 +14,9 @@ from emo.store.reconstruction import COUNT, reconstruction
 
 Totals = Mapping[str, Any]
 
+TOKENS = "tokens"
+"""Name of the count of the teacher's tokens, the prompt's left out."""
+
 
 def summed(totals: Sequence[Totals]) -> dict[str, Any]:
     """Add numbers and lists of numbers by name.
@@ -40,7 +43,7 @@ def constants(totals: Totals) -> dict[str, list[float]]:
 def measures(totals: Totals) -> dict[str, float]:
     """Return the counts that were summed, and what is lost by the way things are stored."""
     found: dict[str, float] = {
-        name: totals[name] for name in ("text_tokens", COUNT, "rows") if name in totals
+        name: totals[name] for name in (TOKENS, "text_tokens", COUNT, "rows") if name in totals
     }
     if COUNT in totals:
         found |= reconstruction(totals)

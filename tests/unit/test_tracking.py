@@ -130,6 +130,16 @@ def test_next_stage_adds_scores_and_is_not_another_attempt(workdir: Path) -> Non
     assert run.data.tags["emo.attempt"] == "1"
 
 
+def test_costs_are_added_to_all_runs_and_the_last_measurement_counts(workdir: Path) -> None:
+    with RunGroup([KEY, OTHER], "id", {}, {}) as group:
+        group.log_metrics({"train/loss": 1.0}, step=1)
+    for seconds in (12.0, 9.0):
+        with RunGroup([KEY, OTHER], "id", {}, {}) as group:
+            group.log_costs({"student_seconds": seconds})
+    assert [run.data.metrics["cost/student_seconds"] for run in runs(workdir)] == [9.0, 9.0]
+    assert {run.data.tags["emo.attempt"] for run in runs(workdir)} == {"1"}
+
+
 def test_new_identity_is_a_new_run_and_the_current_one(workdir: Path) -> None:
     for identity in ("first", "second"):
         with RunGroup([KEY, OTHER] if identity == "first" else [KEY], identity, {}, {}):

@@ -21,6 +21,7 @@ COLUMNS = ["teacher", "student", "task", "family", "method", "seed", "metric", "
 METHODS = {"teacher": "0", "undistilled": "0", "pooled": "1", "emo-paper": "1", "emo": "1"}
 FAMILIES = {"questions": "classification", "sentences": "sts", "sentence-pairs": "pairs"}
 TRAINED = "results/tiny-teacher/tiny-student"
+LOCAL_RULES = {"all", "fetch", "student", "aggregate"}
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +147,25 @@ def test_logs_have_plain_lines_of_progress_and_no_bars(finished):
         assert b"\x1b" not in content, log
 
 
+def test_every_job_is_told_to_have_cost_something(full_run):
+    """By rule as many lines as jobs ran; bytes are those of the folders."""
+    jobs, path = full_run.outcome.jobs, full_run.folder.path
+    costs = pd.read_csv(path / "results" / "costs.csv")
+    counted = {rule: count for rule, count in jobs.items() if rule not in LOCAL_RULES}
+    assert costs["rule"].value_counts().to_dict() == counted
+    assert (costs["seconds"] > 0).all()
+    for _, shard in costs[costs["rule"] == "teach_shard"].iterrows():
+        folder = path / "results/tiny-teacher/store/all-texts" / shard["part"]
+        assert shard["bytes"] == sum(file.stat().st_size for file in folder.glob("*.npy"))
+        assert shard["texts_read"] == len(np.load(folder / "vectors.npy"))
+        assert shard["tokens"] == len(np.load(folder / "importance.npy"))
+    stages = costs[costs["rule"].isin(["teach_shard", "distil", "evaluate", "speed", "doctor"])]
+    assert set(stages["device"]) == {"cpu"}
+    report = (path / "results" / "report.md").read_text()
+    assert "## What it cost" in report
+    assert "| tiny-teacher, all-texts | float32 |" in report
+
+
 def test_nothing_half_made_is_left(finished):
     left = [
         path
@@ -170,7 +190,7 @@ def test_mlflow_has_one_finished_run_for_each_run_of_the_study(finished):
     assert {run.data.tags["emo.current"] for run in runs.values()} == {"yes"}
     for (task, method, seed), run in runs.items():
         kinds = {name.partition("/")[0] for name in run.data.metrics}
-        trained = {"loss", "gradient_norm", "train"} if seed == "1" else set()
+        trained = {"loss", "gradient_norm", "train", "cost"} if seed == "1" else set()
         assert kinds - {"skipped"} == trained | {"eval"}
         files = {file.path for file in client.list_artifacts(run.info.run_id)}
         assert "config.yaml" in files, (task, method)
@@ -180,3 +200,11 @@ def test_mlflow_has_one_finished_run_for_each_run_of_the_study(finished):
     )
     curve = client.get_metric_history(emo.info.run_id, "loss/transport")
     assert [point.step for point in curve] == [1, *range(5, 61, 5)]
+    costs = pd.read_csv(finished.path / "results" / "costs.csv")
+    training = costs[(costs["rule"] == "distil") & (costs["method"] == "emo")].iloc[0]
+    assert emo.data.metrics["cost/student_seconds"] == training["seconds"]
+    shards = costs[costs["rule"].isin(["teach_shard", "teach"])]
+    assert emo.data.metrics["cost/teacher_seconds"] == pytest.approx(shards["seconds"].sum())
+    assert emo.data.metrics["cost/store_bytes_per_token"] == pytest.approx(
+        shards["bytes"].sum() / shards["tokens"].sum()
+    )

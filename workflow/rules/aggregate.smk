@@ -1,18 +1,25 @@
-# Requires: the scores of every run, the speed of every model.
-# Makes: results/summary.csv, results/report.md, results/figures/
+# Requires: the scores of every run, the speed of every model, every store, what every job took.
+# Makes: results/summary.csv, results/costs.csv, results/report.md, results/figures/
 
 
 rule aggregate:
-    """Gather scores, intervals and speeds into tables and a figure."""
+    """Gather scores, intervals, speeds and costs into tables and a figure."""
     input:
         scores=all_scores,
-        speeds=expand("results/speed/{model}.json", model=chosen_models()),
+        made=intermediate_files(),
+        benchmarks=all_benchmarks,
     output:
         summary=report(
             "results/summary.csv",
             caption="../report/summary.rst",
             category="Results",
             labels={"what": "every score"},
+        ),
+        costs=report(
+            "results/costs.csv",
+            caption="../report/costs.rst",
+            category="Results",
+            labels={"what": "what each job cost"},
         ),
         table=report(
             "results/report.md",
@@ -35,7 +42,7 @@ rule aggregate:
     params:
         study=as_json(study.model_dump(mode="json")),
         out=lambda wildcards, output: str(Path(output.summary).parent),
-        code=code_version("emo.report.study"),
+        code=code_version("emo.tracked_costs"),
     message:
         "Write the report"
     shell:

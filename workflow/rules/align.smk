@@ -12,6 +12,8 @@ rule align:
         "results/{teacher}/{student}/alignment/{texts}/{alignment}.parquet",
     log:
         "logs/align/{teacher}/{student}/{texts}/{alignment}.log",
+    benchmark:
+        "results/benchmarks/align/{teacher}/{student}/{texts}/{alignment}.tsv"
     priority: 2
     conda:
         "../../envs/emo.yaml"

@@ -6,19 +6,20 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from itertools import product
 from pathlib import Path
 
 from emo.config import parse_study
 from emo.errors import EmoError
-from emo.provenance import code_version
-from emo.requests import (
-    ALIGNMENT_PATTERN,
-    ROWS_PATTERN,
-    AlignmentRequest,
-    RowRequest,
-    signal_request,
+from emo.jobs import (
+    Job,
+    doctor_job,
+    model_job,
+    row_map_job,
+    signal_jobs,
+    study_jobs,
 )
+from emo.provenance import code_version
+from emo.requests import ALIGNMENT_PATTERN, ROWS_PATTERN, AlignmentRequest
 from emo.runs import reference_runs, study_runs, training_runs, tuning_runs
 from emo.sources import local_files, location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
@@ -100,34 +101,18 @@ def model_settings(wildcards):
     return as_json(settings.model_dump(mode="json", exclude={"store", "tuning"}))
 
 
-def tuned_folder(teacher, texts):
-    return f"results/{teacher}/tuned/{texts}"
-
-
-def model_for_texts(model, texts):
-    """The folder of a model as it meets a text set: a tuned teacher has one for each."""
-    if study.tuned_on(model, texts) is None:
-        return f"resources/models/{model}"
-    return f"{tuned_folder(model, texts)}/model"
-
-
 def teacher_model(wildcards):
-    return model_for_texts(wildcards.teacher, wildcards.texts)
+    """The folder of a teacher as it meets a text set: a tuned one has one for each."""
+    return model_job(study, wildcards.teacher, wildcards.texts).result
 
 
 def reference_model(wildcards):
-    return model_for_texts(wildcards.model, study.tasks[wildcards.task].texts)
-
-
-def doctor_for_texts(teacher, texts):
-    """The examination of that folder."""
-    if study.tuned_on(teacher, texts) is None:
-        return f"results/{teacher}/doctor.json"
-    return f"{tuned_folder(teacher, texts)}/doctor.json"
+    return model_job(study, wildcards.model, study.tasks[wildcards.task].texts).result
 
 
 def teacher_doctor(wildcards):
-    return doctor_for_texts(wildcards.teacher, wildcards.texts)
+    """The examination of that folder."""
+    return doctor_job(study, wildcards.teacher, wildcards.texts).result
 
 
 def tuning_task(wildcards):
@@ -192,36 +177,19 @@ def row_precision(wildcards):
 
 
 def rows_alignment(wildcards):
-    name = RowRequest.from_name(wildcards.request).map.name
-    return (
-        f"results/{wildcards.teacher}/{wildcards.student}/alignment/"
-        f"{wildcards.texts}/{name}.parquet"
-    )
+    keys = ("teacher", "student", "texts", "request")
+    rows = Job("teach_rows", **{key: wildcards[key] for key in keys})
+    return row_map_job(rows).result
 
 
 def alignment_request(wildcards):
     return AlignmentRequest.from_name(wildcards.alignment)
 
 
-def method_request(method, texts):
-    return signal_request(study.methods[method], study.text_family(texts))
-
-
 def signal_files(teacher, student, texts, method):
     """What a method asks for: a map and rows, or online the teacher and the map of its rows."""
-    request = method_request(method, texts)
-    folder = f"results/{teacher}/{student}"
-    maps = f"{folder}/alignment/{texts}"
-    files = {}
-    if request.alignment:
-        files["alignment"] = f"{maps}/{request.alignment.name}.parquet"
-    if study.teachers[teacher].store.states != "online":
-        if request.rows:
-            files["rows"] = f"{folder}/rows/{texts}/{request.rows.name}/store.json"
-        return files
-    if request.rows:
-        files["row_alignment"] = f"{maps}/{request.rows.map.name}.parquet"
-    return files | {"teacher": model_for_texts(teacher, texts)} if files else {}
+    jobs = signal_jobs(study, teacher, student, texts, method)
+    return {name: job.result for name, job in jobs.items()}
 
 
 def distil_signals(wildcards):
@@ -286,34 +254,23 @@ def chosen_models():
     return [*study.study.teachers, *study.study.students]
 
 
+def shard_names(folder):
+    """Names of the parts that a store in a folder is joined from."""
+    return [
+        os.path.basename(part) for part in gather.teach(f"{folder}/{{scatteritem}}")
+    ]
+
+
 def intermediate_files():
     """What the last files are made from, so that a step that failed half way is made again.
 
     Snakemake takes a missing intermediate for no longer needed while what follows from it is there.
     """
-    chosen, texts_used = study.study, study.trained_texts()
-    tasks = {task for texts in texts_used for task in study.texts[texts].tasks}
-    files = {f"resources/models/{model}" for model in chosen_models()}
-    files |= {f"resources/tasks/{task}" for task in tasks.union(chosen.tasks)}
-    files |= {f"resources/texts/{texts}.parquet" for texts in texts_used}
-    for teacher, texts in product(chosen.teachers, texts_used):
-        files.add(model_for_texts(teacher, texts))
-        files.add(doctor_for_texts(teacher, texts))
-        files.add(f"results/{teacher}/store/{texts}/store.json")
-        files.update(store_basis(teacher, texts))
-        for student, method in product(chosen.students, chosen.methods):
-            files.update(signal_files(teacher, student, texts, method).values())
-            files.update(
-                f"results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json"
-                for seed in chosen.seeds
-            )
-    return sorted(files.union(*map(shards, files)))
+    return [job.result for job in study_jobs(study, shard_names)]
 
 
-def shards(file):
-    """The parts that a store's file joins; none for any other file."""
-    folder, name = os.path.split(file)
-    return gather.teach(f"{folder}/{{scatteritem}}") if name == "store.json" else []
+def all_benchmarks(wildcards):
+    return [job.benchmark for job in study_jobs(study, shard_names)]
 
 
 def all_scores(wildcards):

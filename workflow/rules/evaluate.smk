@@ -12,6 +12,8 @@ rule evaluate:
         predictions="results/{teacher}/{student}/{task}/{method}/seed{seed}/predictions.parquet",
     log:
         "logs/evaluate/{teacher}/{student}/{task}/{method}/seed{seed}.log",
+    benchmark:
+        "results/benchmarks/evaluate/{teacher}/{student}/{task}/{method}/seed{seed}.tsv"
     conda:
         "../../envs/emo.yaml"
     resources:
@@ -44,6 +46,8 @@ rule evaluate_reference:
         predictions="results/reference/{model}/{task}/predictions.parquet",
     log:
         "logs/evaluate_reference/{model}/{task}.log",
+    benchmark:
+        "results/benchmarks/evaluate_reference/{model}/{task}.tsv"
     conda:
         "../../envs/emo.yaml"
     resources:
@@ -75,6 +79,8 @@ rule speed:
         "results/speed/{model}.json",
     log:
         "logs/speed/{model}.log",
+    benchmark:
+        "results/benchmarks/speed/{model}.tsv"
     conda:
         "../../envs/emo.yaml"
     threads: all_cores()

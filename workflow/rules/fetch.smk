@@ -29,6 +29,8 @@ rule model:
         directory("resources/models/{model}"),
     log:
         "logs/model/{model}.log",
+    benchmark:
+        "results/benchmarks/model/{model}.tsv"
     conda:
         "../../envs/emo.yaml"
     params:

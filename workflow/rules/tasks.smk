@@ -11,6 +11,8 @@ rule task:
         directory("resources/tasks/{task}"),
     log:
         "logs/task/{task}.log",
+    benchmark:
+        "results/benchmarks/task/{task}.tsv"
     conda:
         "../../envs/emo.yaml"
     params:
@@ -38,6 +40,8 @@ rule texts:
         report="resources/texts/{texts}.json",
     log:
         "logs/texts/{texts}.log",
+    benchmark:
+        "results/benchmarks/texts/{texts}.tsv"
     conda:
         "../../envs/emo.yaml"
     params:

@@ -19,6 +19,8 @@ rule teach_basis:
         directory("results/{teacher}/store/{texts}/basis"),
     log:
         "logs/teach_basis/{teacher}/{texts}.log",
+    benchmark:
+        "results/benchmarks/teach_basis/{teacher}/{texts}.tsv"
     priority: 2
     conda:
         "../../envs/emo.yaml"
@@ -85,6 +87,8 @@ rule teach:
         "results/{teacher}/store/{texts}/store.json",
     log:
         "logs/teach/{teacher}/{texts}.log",
+    benchmark:
+        "results/benchmarks/teach/{teacher}/{texts}.tsv"
     priority: 2
     conda:
         "../../envs/emo.yaml"
@@ -149,6 +153,8 @@ rule teach_rows:
         "results/{teacher}/{student}/rows/{texts}/{request}/store.json",
     log:
         "logs/teach_rows/{teacher}/{student}/{texts}/{request}.log",
+    benchmark:
+        "results/benchmarks/teach_rows/{teacher}/{student}/{texts}/{request}.tsv"
     priority: 2
     conda:
         "../../envs/emo.yaml"

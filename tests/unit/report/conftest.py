@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from emo.alignment.pairs import TextPairs
+from emo.alignment.table import tabulate, write_alignment
 from emo.config import parse_study
+from emo.jobs import study_jobs
+from emo.outputs import write_json
 from emo.report import load_runs, load_speeds
 from emo.weighted_metrics import MAIN_METRICS, main_metric
 
@@ -77,6 +81,8 @@ def write_run(folder, task, method, seed):
         "main": name,
         "model": {"parameters": PARAMETERS.get(method, 17_400_000)},
         "test_sha256": ITEMS[task],
+        "texts": 170,
+        "device": "cpu",
     }
     write(folder / "scores.json", record)
     return {
@@ -99,6 +105,63 @@ def noisy(task, family, noise, seed):
         names = np.array(["a", "b", "c", "d"])
         return names[levels], names[np.clip(np.round(blurred), 0, 3).astype(int)]
     return (levels >= 2).astype(int) if family == "pairs" else levels.astype(float), blurred / 10
+
+
+PARTS = ("1-of-2", "2-of-2")
+LOST = {"state_cosine": 0.9954321, "state_relative_error": 0.1, "state_unexplained": 0.0123}
+
+
+def write_costs(study):
+    """Write what the jobs of a study leave besides scores and speeds, each in its own time."""
+    for number, job in enumerate(study_jobs(study, lambda folder: PARTS)):
+        write_benchmark(job.benchmark, seconds=100 + number, memory=1000 + number)
+        if job.rule == "teach":
+            write_store(
+                job.result, {"store": {"states": "int8", "width": 128, "tokens": None}}, LOST
+            )
+        elif job.rule == "teach_rows":
+            write_store(job.result, {}, {"row_relative_error_bound": 2.0**-11})
+        elif job.rule == "align":
+            pairs = TextPairs(*(np.zeros(0, dtype=np.int32) for _ in range(4)), 7, 7, 0)
+            write_alignment(tabulate(pairs, 50), Path(job.result))
+        elif job.rule == "doctor":
+            write_json(Path(job.result), {"device": "cpu"})
+        elif job.rule == "distil":
+            write_json(Path(job.result), training_record())
+
+
+def write_benchmark(path, seconds, memory):
+    """Write what Snakemake writes."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
+    row = f"{seconds:.4f}\t0:01:40\t{memory}\t2\t2\t2\t0.00\t0.00\t99.00\t12.00"
+    path.write_text(f"{header}\n{row}\n")
+
+
+def write_store(path, identity, record):
+    shards = [
+        {
+            "name": part,
+            "texts": 25,
+            "tokens": 400,
+            "bytes": 80_000 * (number + 1),
+            "device": "gpu 1",
+        }
+        for number, part in enumerate(PARTS)
+    ]
+    sizes = {"texts": 50, "tokens": 800, "bytes": 240_000}
+    write_json(Path(path), {"shards": shards, "identity": identity, "record": sizes | record})
+
+
+def training_record():
+    return {
+        "steps": 400,
+        "resumed_from_step": 100,
+        "batch_size": 64,
+        "device": "gpu 1",
+        "identity": "abc",
+    }
 
 
 def speed_record(speed, device="cpu"):

@@ -50,7 +50,7 @@ def test_every_method_is_compared_with_itself_under_the_full_store(fake):
     ]
     speeds = fake.speeds | {"e5-int4": fake.speeds["e5"]}
     out = fake.folder / "report.md"
-    write_report(study, [*fake.runs, *swapped], speeds, {}, out)
+    write_report(study, [*fake.runs, *swapped], speeds, {}, [], out)
     report = out.read_text(encoding="utf-8")
     section = report[report.index("## What smaller stores cost in score") :]
     pair = pairs_of(fake.runs)[0]
@@ -71,5 +71,5 @@ def test_every_method_is_compared_with_itself_under_the_full_store(fake):
 
 def test_a_study_of_one_store_says_nothing_of_it(fake):
     out = fake.folder / "report.md"
-    write_report(fake.study, fake.runs, fake.speeds, {}, out)
+    write_report(fake.study, fake.runs, fake.speeds, {}, [], out)
     assert "smaller stores" not in out.read_text(encoding="utf-8")

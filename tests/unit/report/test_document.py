@@ -15,6 +15,7 @@ def written(fake, **changes):
         "runs": fake.runs,
         "speeds": fake.speeds,
         "task_reports": fake.task_reports,
+        "costs": [],
         **changes,
     }
     out = fake.folder / "report.md"

@@ -11,7 +11,7 @@ from emo.errors import DataError
 from emo.report.study import report_study
 from emo.runs import study_runs
 
-from .conftest import FAMILIES, config, speed_record, task_report, write, write_run
+from .conftest import FAMILIES, config, speed_record, task_report, write, write_costs, write_run
 
 
 @pytest.fixture
@@ -26,6 +26,7 @@ def study(tmp_path, monkeypatch):
     for task in FAMILIES:
         Path(f"resources/tasks/{task}").mkdir(parents=True)
         write(Path(f"resources/tasks/{task}/report.json"), task_report())
+    write_costs(study)
     return study
 
 
@@ -41,6 +42,16 @@ def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):
     assert set(table["method"]) == {"teacher", "undistilled", "pooled", "emo"}
 
 
+def test_costs_are_written_and_the_same_from_the_same_files(study):
+    report_study(study, Path("results"))
+    table = Path("results/costs.csv").read_bytes()
+    report = Path("results/report.md").read_bytes()
+    assert b"## What it cost" in report
+    report_study(study, Path("results"))
+    assert Path("results/costs.csv").read_bytes() == table
+    assert Path("results/report.md").read_bytes() == report
+
+
 def test_report_and_figure_are_written(study):
     report_study(study, Path("results"))
     assert "teacher" in Path("results/report.md").read_text()
@@ -54,6 +65,9 @@ def test_report_and_figure_are_written(study):
         "results/e5/minilm/stsb/emo/seed2/scores.json",
         "results/reference/e5/stsb/scores.json",
         "results/speed/minilm.json",
+        "results/benchmarks/distil/e5/minilm/all/emo/seed2.tsv",
+        "results/e5/store/all/store.json",
+        "results/e5/minilm/alignment/all/mined.original.parquet",
     ],
 )
 def test_a_missing_file_is_named(study, path):
