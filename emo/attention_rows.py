@@ -19,7 +19,7 @@ import torch
 from transformers import AutoConfig
 
 from emo.alignment import read_alignment, require_origin
-from emo.encoder import device_name, load_encoder
+from emo.encoder import Encoder, device_name, load_encoder
 from emo.layer_pairs import layer_pairs
 from emo.outputs import exclusive, sha256_file
 from emo.progress import Progress
@@ -46,6 +46,7 @@ def store_rows(
     dtype: str = "float32",
     precision: RowPrecision = "float32",
     reuse: Path | None = None,
+    encoder: Encoder | None = None,
 ) -> None:
     """Store the attention rows of a request for a shard of a text set.
 
@@ -61,11 +62,13 @@ def store_rows(
         precision: Type in which rows are stored.
         reuse: Folder of the teacher's results, where rows of other students and requests stand as
             ``{student}/rows/{texts}/{request}/{shard}``; None computes everything.
+        encoder: The teacher, where it is loaded already.
     """
     rows = ShardName.parse(out.name).rows(count_texts(texts))
     signals = Store(store)
     require_teacher(signals, teacher)
-    encoder = load_encoder(teacher, dtype).eval()
+    if encoder is None:
+        encoder = load_encoder(teacher, dtype).eval()
     depth = AutoConfig.from_pretrained(student).num_hidden_layers
     layers = [pair[1] for pair in layer_pairs(request, depth, encoder.layers)]
     student_tokenizer = load_encoder(student, device=torch.device("cpu")).tokenizer()

@@ -22,6 +22,7 @@ from emo.command import (
     stage,
 )
 from emo.config_methods import AlignmentMethod, Family, TextForm
+from emo.plan_command import plan
 
 app = typer.Typer(
     name="emo",
@@ -342,6 +343,9 @@ def report(
     from emo.tracked_costs import report_and_track
 
     report_and_track(parse_study(load_option(settings, "--settings")), out)
+
+
+app.command()(guarded(plan))
 
 
 @app.command()

@@ -24,7 +24,7 @@ from emo.encoder import Encoder, device_name, load_encoder
 from emo.progress import Progress
 from emo.provenance import code_version
 from emo.signal_writer import SignalWriter
-from emo.store import BASIS, Shard, ShardName, read_basis, write_shard
+from emo.store import BASIS, Basis, Shard, ShardName, read_basis, write_shard
 from emo.teacher_pass import (
     CHUNK_TEXTS,
     importance_capture,
@@ -63,11 +63,7 @@ def teach(
     rows = ShardName.parse(out.name).rows(count_texts(texts))
     basis = read_basis(out.parent / BASIS) if settings.width is not None else None
     encoder = load_encoder(teacher, dtype).eval()
-    identity = teacher_identity(teacher, encoder, dtype) | {
-        "store": settings.model_dump(),
-        "basis": None if basis is None else basis.digest,
-        "code": code_version("emo.teach"),
-    }
+    identity = signals_identity(teacher, encoder, dtype, settings, basis)
     totals: dict[str, Any] = {}
     tokenizer = encoder.tokenizer()
     device = device_name(encoder.device)
@@ -83,6 +79,17 @@ def teach(
                 progress.advance(len(batch.rows))
         totals.update(signals.totals())
     logger.info("%s", Shard(out))
+
+
+def signals_identity(
+    teacher: Path, encoder: Encoder, dtype: str, settings: StoreSettings, basis: Basis | None
+) -> dict[str, Any]:
+    """Return everything that a shard of signals depends on besides its texts."""
+    return teacher_identity(teacher, encoder, dtype) | {
+        "store": settings.model_dump(),
+        "basis": None if basis is None else basis.digest,
+        "code": code_version("emo.teach"),
+    }
 
 
 def vector_width(encoder: Encoder) -> int:

@@ -5,12 +5,13 @@ Shapes: ``n`` tokens of a pass, ``D`` width of a state, ``W`` components kept.
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emo.attention import Capture
-from emo.encoder import load_encoder
+from emo.encoder import Encoder, load_encoder
 from emo.errors import ConfigError
 from emo.progress import Progress
 from emo.provenance import code_version
@@ -44,11 +45,7 @@ def teach_basis(teacher: Path, texts: Path, out: Path, width: int, dtype: str = 
         ConfigError: States have fewer dimensions than are to be kept.
     """
     encoder = load_encoder(teacher, dtype).eval()
-    if width > encoder.width:
-        raise ConfigError(
-            f"store.width: {width} is more than the {encoder.width} dimensions of the teacher's "
-            "token states; lower it or leave it out"
-        )
+    require_width(encoder, width)
     moments = Moments(encoder.width)
     sample = _sample(texts)
     tokenizer = encoder.tokenizer()
@@ -59,8 +56,37 @@ def teach_basis(teacher: Path, texts: Path, out: Path, width: int, dtype: str = 
                 encoding = teacher_pass(encoder, batch, Capture())
                 moments.add(token_states(batch, encoding))
                 progress.advance(len(batch.rows))
+    write_basis(moments, width, basis_identity(teacher, encoder, dtype), out)
+
+
+def require_width(encoder: Encoder, width: int) -> None:
+    """Check that a teacher's states have as many dimensions as components are to be kept.
+
+    Raises:
+        ConfigError: They have fewer.
+    """
+    if width > encoder.width:
+        raise ConfigError(
+            f"store.width: {width} is more than the {encoder.width} dimensions of the teacher's "
+            "token states; lower it or leave it out"
+        )
+
+
+def basis_identity(teacher: Path, encoder: Encoder, dtype: str) -> dict[str, Any]:
+    """Return everything that a basis depends on besides its texts."""
+    return teacher_identity(teacher, encoder, dtype) | {"code": code_version("emo.teach_basis")}
+
+
+def write_basis(moments: "Moments", width: int, identity: dict[str, Any], out: Path) -> None:
+    """Fit the components and write them.
+
+    Args:
+        moments: Of the token states of a sample.
+        width: Components kept.
+        identity: See :func:`basis_identity`.
+        out: Folder of the basis.
+    """
     centre, components, share = moments.components(width)
-    identity = teacher_identity(teacher, encoder, dtype) | {"code": code_version("emo.teach_basis")}
     with write_shard(out, identity, {}) as writer:
         for name, array in (("centre", centre), ("components", mixed(components))):
             writer.create(name, "float32", array.shape[1:])

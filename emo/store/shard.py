@@ -118,6 +118,9 @@ def write_shard(
 class Shard:
     """A finished shard, opened for reading; sizes are checked, contents only by :meth:`verify`.
 
+    ``offsets`` names, for each array with another number of rows for each text, the array that says
+    where these start.
+
     Args:
         folder: The shard's folder.
 
@@ -141,7 +144,7 @@ class Shard:
         self.totals: dict[str, Any] = manifest["totals"]
         self.device: str | None = manifest.get("device")  # older shards do not say it
         self._files: dict[str, dict[str, Any]] = manifest["files"]
-        self._offsets: dict[str, str] = manifest["offsets"]
+        self.offsets: dict[str, str] = manifest["offsets"]
         self._open: dict[str, StoredArray] = {}
         for name, file in self._files.items():
             path = self._path(name)
@@ -170,9 +173,19 @@ class Shard:
         return sum(file["bytes"] for file in self._files.values())
 
     @property
+    def manifest_bytes(self) -> int:
+        """Size of the manifest."""
+        return (self.folder / MANIFEST).stat().st_size
+
+    @property
     def names(self) -> list[str]:
         """Names of the arrays."""
         return sorted(self._files)
+
+    def array_bytes(self, name: str) -> int:
+        """Return the size of an array's file."""
+        size: int = self._files[name]["bytes"]
+        return size
 
     def verify(self) -> None:
         """Compare every file with its checksum.
@@ -204,12 +217,12 @@ class Shard:
     def piece(self, name: str, row: int) -> NDArray[Any]:
         """Return what an array with offsets holds of one text."""
         values = self.array(name)
-        offsets = self.array(self._offsets[name])
+        offsets = self.array(self.offsets[name])
         return values[offsets[row] : offsets[row + 1]]
 
     def counts(self, name: str) -> NDArray[np.int64]:
         """Return how many rows of an array with offsets each text has."""
-        return np.diff(self.array(self._offsets[name]))
+        return np.diff(self.array(self.offsets[name]))
 
     def release(self) -> None:
         """Give back the memory of what was read."""

@@ -210,7 +210,7 @@ LOCKED = {
     "speed": ("x", "--texts", "x"),
     "report": ("--settings", "x"),
 }
-UNLOCKED = {"distil", "schema", "tune", "verify"}
+UNLOCKED = {"distil", "plan", "schema", "tune", "verify"}
 
 
 def test_one_process_at_a_time_makes_an_output(monkeypatch):

@@ -29,9 +29,8 @@ def study():
 
 def blocks():
     """The text of each rule that is no local rule."""
-    found = re.split(r"^(?:use rule \w+ as |rule )(\w+)(?: with)?:\n", RULES, flags=re.MULTILINE)[
-        1:
-    ]
+    start = r"^(?:use rule \w+ as |rule )(\w+)(?: with)?:\n"
+    found = re.split(start, RULES, flags=re.MULTILINE)[1:]
     rules = dict(zip(found[::2], found[1::2], strict=True))
     assert rules.keys() > LOCAL
     return {rule: text for rule, text in rules.items() if rule not in LOCAL}
