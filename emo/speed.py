@@ -11,6 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from emo.embedding import BATCH_SIZE, describe, load_model
+from emo.encoder import device_name
 from emo.errors import DataError
 from emo.outputs import write_json
 
@@ -48,7 +49,7 @@ def measure_speed(model_folder: Path, texts: Sequence[str], out: Path) -> None:
         "texts": len(sample),
         "batch_size": BATCH_SIZE,
         "parameters": describe(model, model_folder).parameters,
-        "device": model.device.type,
+        "device": device_name(model.device),
         "threads": torch.get_num_threads(),
         "processors": os.cpu_count(),
     }

@@ -18,6 +18,7 @@ from emo.doctor.prompt import check_prompt
 from emo.doctor.specials import check_specials
 from emo.doctor.subject import Subject, load_subject
 from emo.doctor.widths import check_widths
+from emo.encoder import device_name
 from emo.errors import CheckError
 from emo.outputs import write_json
 from emo.provenance import code_version, versions
@@ -98,7 +99,7 @@ def _record(subject: Subject, findings: Sequence[Finding]) -> dict[str, object]:
             name: subject.record.get(name) for name in ("weights_sha256", "tokenizer_sha256")
         },
         "dtype": subject.dtype,
-        "device": str(subject.encoder.device),
+        "device": device_name(subject.encoder.device),
         "texts": len(subject.texts),
         "findings": [
             asdict(finding) | {"measured": {k: _plain(v) for k, v in finding.measured.items()}}

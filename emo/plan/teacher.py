@@ -19,7 +19,13 @@ from emo.signal_writer import SignalWriter
 from emo.store import Basis, Shard, write_shard
 from emo.teach import vector_width
 from emo.teach_basis import SAMPLE_TEXTS, Moments, write_basis
-from emo.teacher_pass import TeacherBatch, importance_capture, teacher_batches, teacher_pass
+from emo.teacher_pass import (
+    TeacherBatch,
+    importance_capture,
+    teacher_batches,
+    teacher_pass,
+    token_states,
+)
 
 PROBE_SECONDS = 15.0
 """After so long no further batch is passed."""
@@ -121,7 +127,7 @@ def probe_basis(
         with watch:
             batch = _batch(planned, encoder)
             encoding = teacher_pass(encoder, batch, Capture())
-            moments.add(encoding.states[batch.read].cpu().float().numpy())
+            moments.add(token_states(batch, encoding))
         padded += planned.padded if watch is passes else 0
     with fitting:
         write_basis(moments, width, identity, out)

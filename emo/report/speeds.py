@@ -16,7 +16,7 @@ class Speed:
         texts_per_second: Median of the passes.
         texts: Texts a pass.
         batch_size: Texts a batch.
-        device: Kind of device.
+        device: Name of the GPU, or kind of device.
         threads: Threads that torch used.
         processors: Processors of the machine.
     """

@@ -19,7 +19,7 @@ from transformers import set_seed
 
 from emo.checkpoints import is_whole, latest_sealed
 from emo.config_tuning import FullTuning, LoraTuning
-from emo.encoder import Encoder, load_encoder
+from emo.encoder import Encoder, device_name, load_encoder
 from emo.history import History, read_history
 from emo.outputs import atomic_directory, read_json, write_json
 from emo.provenance import code_version, settings_digest
@@ -134,7 +134,7 @@ def _train(
         "adapter": adapter,
         "seconds": time.monotonic() - began,
         "resumed_from_step": max(last_step, 0),
-        "device": str(trainer.args.device),
+        "device": device_name(trainer.args.device),
         "settings": settings.model_dump(mode="json"),
     }
     _save(trainer.tuning, inputs, made, folder / "history.jsonl", out)

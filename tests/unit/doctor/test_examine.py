@@ -1,6 +1,7 @@
 """The whole examination: table, record, stop."""
 
 import json
+from importlib import import_module
 
 import pytest
 import torch
@@ -22,7 +23,11 @@ def probes(tmp_path):
     return path
 
 
-def test_a_sound_teacher_leaves_a_table_and_a_record(prepared, tmp_path, probes, capsys):
+def test_a_sound_teacher_leaves_a_table_and_a_record(
+    prepared, tmp_path, probes, capsys, monkeypatch
+):
+    stage = import_module("emo.doctor.examine")
+    monkeypatch.setattr(stage, "device_name", lambda device: f"a {device.type}")
     teacher = prepared("bert")
     examine(teacher, tmp_path / "doctor.json", texts=probes)
     record = read_json(tmp_path / "doctor.json")
@@ -34,6 +39,7 @@ def test_a_sound_teacher_leaves_a_table_and_a_record(prepared, tmp_path, probes,
     assert {"torch", "transformers", "sentence-transformers", "peft"} <= set(record["versions"])
     assert (record["dtype"], record["texts"]) == ("float32", len(TEXTS[4:]))
     assert len(record["code"]) == 16
+    assert record["device"] in ("a cpu", "a cuda")
     table = capsys.readouterr().out
     for finding in record["findings"]:
         assert f"passed   {finding['name']}" in table

@@ -231,8 +231,9 @@ def test_rows_with_texts_that_another_task_tests_on_are_left_out(inputs, tasks, 
     assert record["rows"]["train"] == len(train) - 3
 
 
-def test_a_tuning_is_one_tracked_run(inputs, workdir):
+def test_a_tuning_is_one_tracked_run(inputs, workdir, monkeypatch):
     """Beside the others in the same experiment: losses and validation scores by step."""
+    monkeypatch.setattr("emo.tuning.stage.device_name", lambda device: f"a {device.type}")
     key = RunKey("tiny", "-", "sts", "tuning", 1)
     out = run(workdir, inputs, runs=[key])
     client = MlflowClient(f"sqlite:///{workdir}/results/mlflow.db")
@@ -242,6 +243,7 @@ def test_a_tuning_is_one_tracked_run(inputs, workdir):
     assert found.data.tags["emo.student"] == "-"
     assert found.data.tags["emo.identity"] == read_json(out / "tuning.json")["identity"]
     assert found.data.params["tuning.rank"] == "4"
+    assert read_json(out / "tuning.json")["device"] in ("a cpu", "a cuda")
     points = client.get_metric_history(found.info.run_id, "validation/spearman")
     told = [entry["validation"] for entry in read_json(out / "tuning.json")["validations"]]
     assert [point.step for point in points] == [0, 4, 8, 12]
