@@ -1,9 +1,11 @@
 """Report a study and add to each tracked training what it cost."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from emo.config import Study
+from emo.errors import ConfigError
 from emo.jobs import row_map_job, signal_jobs
 from emo.outputs import read_json
 from emo.report.costs import Cost, ratio
@@ -11,12 +13,16 @@ from emo.report.study import report_study
 from emo.runs import training_runs
 from emo.tracking import RunGroup
 
+logger = logging.getLogger(__name__)
+
 STORE_RULES = ("tune", "teach_basis", "teach_shard", "teach")
 """What makes the teacher's signals for a text set; a tuned teacher is tuned for it."""
 
 
 def report_and_track(study: Study, out: Path) -> None:
     """Write the tables and the figure of a study, then show costs in the runs they belong to.
+
+    The report is whole without MLflow: a store that cannot be used is warned of.
 
     Args:
         study: The study, all of whose runs are finished.
@@ -26,6 +32,13 @@ def report_and_track(study: Study, out: Path) -> None:
         DataError: A file of the study is missing or damaged.
     """
     costs = report_study(study, out)
+    try:
+        _track(study, costs)
+    except ConfigError as error:
+        logger.warning("the report is written, but MLflow does not have its costs: %s", error)
+
+
+def _track(study: Study, costs: Sequence[Cost]) -> None:
     for training in costs:
         job = training.job
         if job.rule == "distil" and job.seed is not None:

@@ -10,6 +10,7 @@ from emo.config import parse_study
 from emo.errors import DataError
 from emo.report.study import report_study
 from emo.runs import study_runs
+from emo.tracked_costs import report_and_track
 
 from .conftest import FAMILIES, config, speed_record, task_report, write, write_costs, write_run
 
@@ -57,6 +58,17 @@ def test_report_and_figure_are_written(study):
     assert "teacher" in Path("results/report.md").read_text()
     assert Path("results/figures/score_speed.png").stat().st_size > 1000
     assert Path("results/figures/score_speed.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_a_tracking_store_that_cannot_be_used_takes_no_report(study, monkeypatch, caplog):
+    """Else Snakemake would remove what the failed job had written, and the report before it."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    report_and_track(study, Path("results"))
+    assert "## What it cost" in Path("results/report.md").read_text()
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    (warning,) = (message for message in told if "MLflow does not have its costs" in message)
+    assert "http://127.0.0.1:9 cannot be used" in warning
 
 
 @pytest.mark.parametrize(
