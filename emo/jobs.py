@@ -1,6 +1,6 @@
 """Every job of a study but the shortest, with the file that it makes and that of its run time.
 
-The rules ask for these files and the report reads them, so both are told by one list.
+The rules ask for the results and the report reads all of them, so both are told by one list.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -8,7 +8,7 @@ from emo.config import Study
 from emo.errors import ConfigError
 from emo.jobs import row_map_job, signal_jobs
 from emo.outputs import read_json
-from emo.report.costs import Cost, ratio
+from emo.report.costs import Cost, ratio, seconds_of
 from emo.report.study import report_study
 from emo.runs import training_runs
 from emo.tracking import RunGroup
@@ -66,8 +66,8 @@ def training_costs(study: Study, training: Cost, costs: Sequence[Cost]) -> dict[
     mine = [cost for cost in near if cost.job.student == job.student and cost.job.request in asked]
     size = sum(cost.work.bytes or 0 for cost in store)
     found = {
-        "teacher_seconds": sum(cost.seconds for cost in store),
-        "signal_seconds": sum(cost.seconds for cost in mine),
+        "teacher_seconds": _sum(store),
+        "signal_seconds": _sum(mine),
         "student_seconds": training.seconds,
         "student_memory_mb": training.peak_memory,
         "texts_per_second": training.texts_per_second,
@@ -75,3 +75,9 @@ def training_costs(study: Study, training: Cost, costs: Sequence[Cost]) -> dict[
         "store_bytes_per_token": ratio(size, sum(cost.work.tokens or 0 for cost in store)),
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _sum(costs: Sequence[Cost]) -> float | None:
+    """Return the seconds of jobs together, None where those of one are not known."""
+    known = seconds_of(costs)
+    return sum(known) if len(known) == len(costs) else None

@@ -1,7 +1,8 @@
 """What every job of a study took and left on disk, read from the files that the jobs left."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from emo.alignment.table import read_statistics
 from emo.errors import DataError
 from emo.jobs import Job
 from emo.outputs import read_json
+
+logger = logging.getLogger(__name__)
 
 SECONDS, PEAK_MEMORY = "s", "max_rss"
 """Columns of Snakemake's benchmark files: wall-clock seconds and resident memory in MB."""
@@ -37,13 +40,13 @@ class Cost:
 
     Attributes:
         job: Which one.
-        seconds: Wall-clock time, the start of the program included.
+        seconds: Wall-clock time, the start of the program included; None where its file is gone.
         peak_memory: Most resident memory in MB; None where the job was too short to be looked at.
         work: What it read and left.
     """
 
     job: Job
-    seconds: float
+    seconds: float | None
     peak_memory: float | None
     work: Work
 
@@ -72,11 +75,18 @@ def ratio(amount: float | None, by: float | None) -> float | None:
     return None if amount is None or not by else amount / by
 
 
+def seconds_of(costs: Iterable[Cost]) -> list[float]:
+    """Return the seconds of jobs, those left out of which none are known."""
+    return [cost.seconds for cost in costs if cost.seconds is not None]
+
+
 def load_costs(jobs: Sequence[Job]) -> list[Cost]:
     """Read what jobs cost.
 
+    A job without a file of its run time is told of and not made again for it.
+
     Raises:
-        DataError: A file is missing or damaged; the message names it.
+        DataError: A result is missing, or a file is damaged; the message names it.
     """
     return [_load_cost(job) for job in jobs]
 
@@ -100,14 +110,15 @@ def _load_cost(job: Job) -> Cost:
     return Cost(job, seconds, peak_memory, work)
 
 
-def _measured(path: Path) -> tuple[float, float | None]:
+def _measured(path: Path) -> tuple[float | None, float | None]:
     try:
         with path.open(newline="", encoding="utf-8") as stream:
             row = next(csv.DictReader(stream, delimiter="\t"))
         memory = row[PEAK_MEMORY]
         return float(row[SECONDS]), None if memory == "NA" else float(memory)
     except FileNotFoundError:
-        raise DataError(f"{path} is missing; run its rule through Snakemake") from None
+        logger.warning("%s is gone: what its job took is not known", path)
+        return None, None
     except (StopIteration, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is no benchmark of Snakemake's ({error!r}); remove it") from error
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from emo.jobs import Job
 from emo.outputs import atomic_file
-from emo.report.costs import Cost, ratio
+from emo.report.costs import Cost, ratio, seconds_of
 from emo.report.stores import rows_table, stores_table
 from emo.report.table import markdown_table
 
@@ -65,7 +65,14 @@ def cost_section(costs: Sequence[Cost]) -> str:
         "the last interruption is counted. Peak memory is main memory, of the largest job. "
         "`costs.csv` has every job."
     )
-    parts = ["## What it cost", note, "\n".join(_sums(costs)), _by_rule(costs)]
+    parts = ["## What it cost", note]
+    if unknown := [cost.job.benchmark for cost in costs if cost.seconds is None]:
+        gone = f"`{unknown[0]}`{' and others are' if unknown[1:] else ' is'} gone"
+        parts.append(
+            f"**Of {len(unknown)} of {len(costs)} jobs seconds and memory are not known**, and "
+            f"sums leave them out: {gone}. Snakemake writes such a file when the job runs again."
+        )
+    parts += ["\n".join(_sums(costs)), _by_rule(costs)]
     parts.append(stores_table(_jobs(costs, "teach")))
     if rows := _jobs(costs, "teach_rows"):
         parts.append(rows_table(rows))
@@ -80,10 +87,11 @@ def _sums(costs: Sequence[Cost]) -> list[str]:
         lines.append(f"- **{teacher}**: {_paid(once)} once, for all students, methods and seeds.")
     for pair in dict.fromkeys(_pair(cost.job) for cost in _of(costs, ("distil",))):
         mine = [cost for cost in costs if _pair(cost.job) == pair]
-        trainings = [cost.seconds for cost in _of(mine, ("distil",))]
+        trainings = seconds_of(_of(mine, ("distil",)))
+        each = f"{statistics.fmean(trainings):,.0f} s" if trainings else "unknown time"
         lines.append(
             f"- **{pair[0]} to {pair[1]}**: {_paid(_of(mine, SIGNAL_RULES))} for maps and "
-            f"attention rows; {len(trainings)} trainings of {statistics.fmean(trainings):,.0f} s."
+            f"attention rows; {len(_of(mine, ('distil',)))} trainings of {each}."
         )
     return lines
 
@@ -105,16 +113,17 @@ def _by_rule(costs: Sequence[Cost]) -> str:
         groups.setdefault((job.rule, job.method or job.teacher or job.student), []).append(cost)
     rows = []
     for (rule, name), group in groups.items():
-        seconds = sum(cost.seconds for cost in group)
-        texts = [cost.work.texts for cost in group if cost.work.texts is not None]
+        known = [cost for cost in group if cost.seconds is not None]
+        seconds = sum(seconds_of(known))
+        texts = [cost.work.texts for cost in known if cost.work.texts is not None]
         memory = [cost.peak_memory for cost in group if cost.peak_memory is not None]
         rows.append(
             [
                 rule,
                 name or "-",
                 str(len(group)),
-                f"{seconds:,.1f}",
-                f"{seconds / len(group):,.1f}",
+                f"{seconds:,.1f}" if known else "-",
+                f"{seconds / len(known):,.1f}" if known else "-",
                 f"{ratio(sum(texts), seconds):,.1f}" if texts else "-",
                 f"{max(memory):,.0f}" if memory else "-",
                 f"{_bytes(group) / 1e6:,.1f}" if _bytes(group) else "-",
@@ -124,7 +133,7 @@ def _by_rule(costs: Sequence[Cost]) -> str:
 
 
 def _paid(costs: Sequence[Cost]) -> str:
-    seconds = sum(cost.seconds for cost in costs)
+    seconds = sum(seconds_of(costs))
     return f"{seconds:,.0f} s and {_bytes(costs) / 1e6:,.1f} MB"
 
 

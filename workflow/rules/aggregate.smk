@@ -6,8 +6,8 @@ rule aggregate:
     """Gather scores, intervals, speeds and costs into tables and a figure."""
     input:
         scores=all_scores,
+        # Their run times lie beside and are no input: a lost one is not worth a second training.
         made=intermediate_files(),
-        benchmarks=all_benchmarks,
     output:
         summary=report(
             "results/summary.csv",

@@ -269,10 +269,6 @@ def intermediate_files():
     return [job.result for job in study_jobs(study, shard_names)]
 
 
-def all_benchmarks(wildcards):
-    return [job.benchmark for job in study_jobs(study, shard_names)]
-
-
 def all_scores(wildcards):
     return sorted({path for run in study_runs(study) for path in run.files})
 

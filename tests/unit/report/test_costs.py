@@ -108,6 +108,38 @@ def test_a_damaged_benchmark_is_named(study, content, said):
         load_costs([job])
 
 
+def test_a_run_time_that_is_gone_is_unknown_and_told_of(study, caplog):
+    """Results stay what they are, so that nothing need run again for the report."""
+    shard = Job("teach_shard", "e5", texts="all", part="2-of-2")
+    trainings = [job for job in study_jobs(study, stored_parts) if job.method == "pooled"]
+    for job in (shard, *(job for job in trainings if job.rule == "distil")):
+        Path(job.benchmark).unlink()
+    costs = load_costs(study_jobs(study, stored_parts))
+    assert f"{shard.benchmark} is gone" in caplog.text
+    row = costs_table(costs).query("part == '2-of-2' and rule == 'teach_shard'").iloc[0]
+    assert row[["seconds", "peak_memory_mb", "texts_per_second"]].isna().all()
+    assert (row["texts_read"], row["bytes_per_text"]) == (25, 6400)
+    section = cost_section(costs)
+    told = f"Of 3 of {len(costs)} jobs seconds and memory are not known"
+    assert told in section
+    assert f"`{shard.benchmark}` and others are gone" in section
+    first = seconds_of(costs, "teach_shard", part="1-of-2")
+    assert cells(section, "teach_shard | e5")[2:6] == [
+        "2", f"{first:,.1f}", f"{first:,.1f}", f"{25 / first:,.1f}"
+    ]  # fmt: skip
+    assert cells(section, "distil | pooled")[2:7] == ["2", "-", "-", "-", "-"]
+    emo = seconds_of(costs, "distil", method="emo") / 2
+    assert f"4 trainings of {emo:,.0f} s" in section
+    by_method = {
+        cost.job.method: training_costs(study, cost, costs)
+        for cost in costs
+        if cost.job.rule == "distil"
+    }
+    assert not {"teacher_seconds", "student_seconds"} & by_method["pooled"].keys()
+    assert {"signal_seconds", "student_seconds"} <= by_method["emo"].keys()
+    assert "teacher_seconds" not in by_method["emo"], "a part of the sum is not known"
+
+
 def test_a_result_that_does_not_say_what_it_cost_is_named(study):
     job = Job("distil", "e5", "minilm", "all", method="emo", seed=1)
     write_json(Path(job.result), {"steps": 400})

@@ -77,7 +77,6 @@ def test_a_tracking_store_that_cannot_be_used_takes_no_report(study, monkeypatch
         "results/e5/minilm/stsb/emo/seed2/scores.json",
         "results/reference/e5/stsb/scores.json",
         "results/speed/minilm.json",
-        "results/benchmarks/distil/e5/minilm/all/emo/seed2.tsv",
         "results/e5/store/all/store.json",
         "results/e5/minilm/alignment/all/mined.original.parquet",
     ],
