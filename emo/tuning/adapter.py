@@ -1,5 +1,6 @@
 """Adapters that a teacher is tuned by: put in before, merged after."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -26,6 +27,7 @@ def add_adapter(encoder: Encoder, settings: LoraTuning) -> PeftModel:
     """
     encoder.requires_grad_(False)
     transformer: PreTrainedModel = encoder.transformer
+    _require_layers(transformer, settings.targets)
     config = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
@@ -40,6 +42,17 @@ def add_adapter(encoder: Encoder, settings: LoraTuning) -> PeftModel:
         ) from error
     assert isinstance(adapted, PeftModel)
     return adapted
+
+
+def _require_layers(transformer: PreTrainedModel, targets: Sequence[str]) -> None:
+    """Check that every name is a layer's: peft is content with one of them."""
+    names = [f".{name}" for name, _ in transformer.named_modules()]
+    missing = [name for name in targets if not any(each.endswith(f".{name}") for each in names)]
+    if missing:
+        raise ConfigError(
+            f"tuning.targets: {type(transformer).__name__} cannot be adapted: it has no layer "
+            f"{', '.join(missing)}; name layers by the last parts of their names"
+        )
 
 
 def merge_adapter(encoder: Encoder, adapted: PeftModel, folder: Path) -> MergedAdapter:

@@ -117,7 +117,14 @@ def test_rank_alpha_and_places_are_those_asked_for(tiny_models):
     assert adapted.peft_config["default"].r == 2
 
 
-def test_places_that_are_not_there_are_named(tiny_models):
+@pytest.mark.parametrize("others", [[], ["query", "self.value"]])
+def test_places_that_are_not_there_are_named(tiny_models, others):
     encoder = load_encoder(tiny_models.teacher, device=torch.device("cpu"))
-    with pytest.raises(ConfigError, match=r"tuning\.targets: BertModel cannot .*q_proj"):
-        add_adapter(encoder, settings(targets=["q_proj"]))
+    with pytest.raises(ConfigError, match=r"tuning\.targets: BertModel cannot .* layer q_proj;"):
+        add_adapter(encoder, settings(targets=[*others, "q_proj"]))
+
+
+def test_places_that_take_no_adapter_are_named(tiny_models):
+    encoder = load_encoder(tiny_models.teacher, device=torch.device("cpu"))
+    with pytest.raises(ConfigError, match=r"tuning\.targets: BertModel cannot .*LayerNorm"):
+        add_adapter(encoder, settings(targets=["LayerNorm"]))
