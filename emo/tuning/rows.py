@@ -66,7 +66,8 @@ def read_tuning_rows(task: Path, unseen: Sequence[Path]) -> TuningRows:
 
     Raises:
         DataError: A split or a label is missing, is left without rows, or has none to tell apart;
-            a class of the validation split does not occur in training; a score is out of range.
+            a class of the validation split does not occur in training; a score is out of range,
+            or all are within 0 and 1.
     """
     family: Family = read_json(task / "report.json")["family"]
     tested = tested_texts(unseen)
@@ -80,6 +81,11 @@ def read_tuning_rows(task: Path, unseen: Sequence[Path]) -> TuningRows:
         raise DataError(
             f"{task}: row {where[1]} of the {where[0]} split has the score {where[2]}, and scores "
             f"are 0 to {HIGHEST_SCORE:g} in a tuning; rescale the column"
+        )
+    elif (highest := tables["train"][0][label].max()) <= 1:
+        raise DataError(
+            f"{task}: no score of the train split is above {highest:g}, as if the scale were 0 to "
+            f"1, and scores are 0 to {HIGHEST_SCORE:g} in a tuning; rescale the column"
         )
     rows = {
         split: SplitRows(

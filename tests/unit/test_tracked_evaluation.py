@@ -39,6 +39,19 @@ def test_without_runs_nothing_is_tracked(tiny, task, tmp_path, monkeypatch):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_tracking_store_that_cannot_be_used_takes_no_scores(
+    tiny, task, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.chdir(tmp_path)
+    evaluate_and_track(tiny.student, task, "sts", tmp_path / "out", [REFERENCE])
+    assert read_json(tmp_path / "out" / "scores.json")["task"] == "stsb"
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    (warning,) = (message for message in told if "MLflow does not have them" in message)
+    assert "http://127.0.0.1:9 cannot be used" in warning
+
+
 def test_training_and_evaluation_are_one_run(tiny, task, workdir):
     """A training of two tasks opens two runs; each gets the scores of its own task."""
     other = RunKey("teacher", "student", "stsb-pairs", "emo", 1)

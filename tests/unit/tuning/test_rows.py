@@ -72,6 +72,12 @@ def test_rows_that_cannot_be_tuned_on_are_named(edited, split, family, change, s
     assert split in str(caught.value)
 
 
+def test_scores_of_another_scale_are_not_taken_for_low_ones(edited):
+    folder = edited("sts", "train", lambda t: t.assign(score=t["score"] / 5))
+    with pytest.raises(DataError, match=r"train split is above 0.*, as if the scale"):
+        read_tuning_rows(folder, ())
+
+
 def test_a_class_that_training_lacks_is_named(edited):
     folder = edited("classification", "train", lambda t: t[t["label"] != "thing"])
     with pytest.raises(DataError, match=r"validation split has the labels thing, which no train r"):
