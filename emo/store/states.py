@@ -3,6 +3,7 @@
 Shapes: ``n`` tokens, ``D`` width of a state, ``W`` components kept.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from emo.store.shard import Shard
 
 LARGEST = {"int8": 127, "int4": 7}
 """Largest number of each integer precision; the smallest is its opposite."""
+CLIPPED = {"int8": (1.0,), "int4": (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)}
+"""Shares of a token's largest number that its largest integer may stand for; larger ones are cut
+off. The best is taken: with few integers, finer steps are worth more than the ends."""
 BASIS = "basis"
 """Folder of the basis, beside the shards that were written in it."""
 
@@ -77,7 +81,8 @@ class StateCodec:
         """Return what is stored: numbers, and for integers ``(n,)`` scales.
 
         Formula:
-            c = B (x - μ);  for integers up to K, s = max_j |c_j| / K and q_j = round(c_j / s)
+            c = B (x - μ);  for integers up to K, q_j = min(max(round(c_j / s), -K), K), where
+            s = a max_j |c_j| / K with that share a of ``CLIPPED`` for which |s q - c| is least
 
         Args:
             states: ``(n, D)``; for int4 D, or W with a basis, is even.
@@ -93,10 +98,7 @@ class StateCodec:
         if self.basis is not None:
             states = np.matmul(states - self.basis.centre, self.basis.components.T)
         if self.precision in LARGEST:
-            largest = np.abs(states).max(axis=1, initial=0.0)
-            scales = np.where(largest > 0, largest / LARGEST[self.precision], 1.0)
-            scales = scales.astype(np.float32)
-            codes = np.rint(states / scales[:, None]).astype(np.int8)
+            codes, scales = _rounded(states, LARGEST[self.precision], CLIPPED[self.precision])
             return _packed(codes) if self.precision == "int4" else codes, scales
         if self.precision == "float16":
             with np.errstate(over="ignore"):
@@ -125,6 +127,23 @@ class StateCodec:
             restored: NDArray[np.float32] = states @ self.basis.components + self.basis.centre
             return restored
         return states
+
+
+def _rounded(
+    states: NDArray[np.float32], most: int, shares: Sequence[float]
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return the integers up to ``most`` and the scales that lose least, the first of equals."""
+    largest = np.abs(states).max(axis=1, initial=0.0)
+    codes = np.zeros(states.shape, dtype=np.int8)
+    scales = np.ones(len(states), dtype=np.float32)
+    least = np.full(len(states), np.inf)
+    for share in shares:
+        tried = np.where(largest > 0, share * largest / most, 1.0).astype(np.float32)
+        rounded = np.clip(np.rint(states / tried[:, None]), -most, most)
+        lost = np.square(rounded * tried[:, None] - states).sum(axis=1)
+        better = lost < least
+        codes[better], scales[better], least[better] = rounded[better], tried[better], lost[better]
+    return codes, scales
 
 
 def _packed(codes: NDArray[np.int8]) -> NDArray[np.uint8]:
