@@ -1,5 +1,6 @@
 """Everything a training needs, made once by the real stages from tiny models."""
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,13 @@ from .tiny_models import (
     write_teacher,
     write_texts,
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """A shell starts what runs in the background deaf to Ctrl-C, which tests send."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def test_a_store_without_states_is_small_and_otherwise_the_same(tiny):
             assert (online / part / name).read_bytes() == (full / part / name).read_bytes()
     one, other = (read_json(folder / "store.json") for folder in (online, full))
     assert one["constants"] == other["constants"]
-    assert one["record"].keys() == {"texts", "bytes", "text_tokens"}
+    assert one["record"].keys() == {"texts", "bytes", "text_tokens", "tokens"}
     assert one["identity"]["store"]["states"] == "online"
     # A text has 48 numbers, and each of its tokens 9 bytes instead of 9 and 48 numbers.
     assert one["record"]["bytes"] < other["record"]["bytes"] / 4
