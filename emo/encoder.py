@@ -104,6 +104,12 @@ class Encoder(nn.Module):
         return int(self.transformer.config.hidden_size)
 
     @property
+    def vector_width(self) -> int:
+        """Width of the embeddings."""
+        width = self.model.get_embedding_dimension()
+        return self.width if width is None else int(width)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.parameters()).device

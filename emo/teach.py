@@ -71,7 +71,7 @@ def teach(
         write_shard(out, identity, totals, device) as writer,
         Progress(len(rows), "teach") as progress,
     ):
-        signals = SignalWriter(writer, settings, basis, vector_width(encoder), encoder.width)
+        signals = SignalWriter(writer, settings, basis, encoder.vector_width, encoder.width)
         for chunk in text_chunks(texts, rows, CHUNK_TEXTS):
             for batch in teacher_batches(tokenizer(chunk.texts), encoder):
                 encoding = teacher_pass(encoder, batch, importance_capture(batch))
@@ -90,9 +90,3 @@ def signals_identity(
         "basis": None if basis is None else basis.digest,
         "code": code_version("emo.teach"),
     }
-
-
-def vector_width(encoder: Encoder) -> int:
-    """Return the width of a model's embeddings."""
-    width = encoder.model.get_embedding_dimension()
-    return int(width) if width is not None else encoder.width

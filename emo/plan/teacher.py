@@ -17,7 +17,6 @@ from emo.plan.corpus import Corpus, PlannedBatch, sample_order
 from emo.plan.stopwatch import Stopwatch
 from emo.signal_writer import SignalWriter
 from emo.store import Basis, Shard, write_shard
-from emo.teach import vector_width
 from emo.teach_basis import SAMPLE_TEXTS, Moments, write_basis
 from emo.teacher_pass import (
     TeacherBatch,
@@ -88,7 +87,7 @@ def probe_teacher(
     with ExitStack() as stack:
         device = device_name(encoder.device)
         writer = stack.enter_context(write_shard(out, identity, totals, device))
-        signals = SignalWriter(writer, settings, basis, vector_width(encoder), encoder.width)
+        signals = SignalWriter(writer, settings, basis, encoder.vector_width, encoder.width)
         for planned in order:
             enough = len(passed) >= LEAST_BATCHES and texts >= least_texts
             if enough and passes.seconds >= PROBE_SECONDS:

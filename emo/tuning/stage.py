@@ -147,15 +147,14 @@ def _trainer(
     folder: Path,
     record: Record,
 ) -> TuningTrainer:
-    tokenizer = encoder.tokenizer()
-    width = int(encoder.model.get_embedding_dimension() or encoder.width)
-    objective = build_objective(rows.family, settings.pairs, width, len(rows.labels))
+    tokenizer, reading = encoder.tokenizer(), settings.pairs
+    objective = build_objective(rows.family, reading, encoder.vector_width, len(rows.labels))
     return TuningTrainer(
         Tuning(encoder, objective.to(encoder.device)),
         settings,
         rows.family,
-        Examples(rows.train, tokenizer, settings.pairs == "joint"),
-        Examples(rows.validation, tokenizer, settings.pairs == "joint"),
+        Examples(rows.train, tokenizer, reading == "joint"),
+        Examples(rows.validation, tokenizer, reading == "joint"),
         folder,
         record,
     )
