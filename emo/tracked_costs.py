@@ -1,19 +1,15 @@
 """Report a study and add to each tracked training what it cost."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from emo.config import Study
-from emo.errors import ConfigError
 from emo.jobs import row_map_job, signal_jobs
 from emo.outputs import read_json
 from emo.report.costs import Cost, ratio, seconds_of
 from emo.report.study import report_study
 from emo.runs import training_runs
-from emo.tracking import RunGroup
-
-logger = logging.getLogger(__name__)
+from emo.tracking import RunGroup, tracking_after
 
 STORE_RULES = ("tune", "teach_basis", "teach_shard", "teach")
 """What makes the teacher's signals for a text set; a tuned teacher is tuned for it."""
@@ -32,10 +28,8 @@ def report_and_track(study: Study, out: Path) -> None:
         DataError: A file of the study is missing or damaged.
     """
     costs = report_study(study, out)
-    try:
+    with tracking_after("the report is written, but MLflow does not have its costs"):
         _track(study, costs)
-    except ConfigError as error:
-        logger.warning("the report is written, but MLflow does not have its costs: %s", error)
 
 
 def _track(study: Study, costs: Sequence[Cost]) -> None:

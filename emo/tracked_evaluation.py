@@ -1,18 +1,14 @@
 """Evaluate a model and add the scores to its tracked runs."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from emo.config_methods import Family
-from emo.errors import ConfigError
 from emo.evaluate import evaluate
 from emo.outputs import read_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
-from emo.tracking import RunGroup
-
-logger = logging.getLogger(__name__)
+from emo.tracking import RunGroup, tracking_after
 
 
 def evaluate_and_track(
@@ -46,9 +42,9 @@ def evaluate_and_track(
         params = {f"model.{name}": config["model"]["settings"][name] for name in shown}
         # Settings may leave it to the model's folder.
         params["model.pooling"] = scores["model"]["pooling"]
-    try:
-        with RunGroup(runs, identity, params, config) as group:
-            for key in runs:
-                group.log_scores(key, scores["metrics"])
-    except ConfigError as error:
-        logger.warning("the scores are written, but MLflow does not have them: %s", error)
+    with (
+        tracking_after("the scores are written, but MLflow does not have them"),
+        RunGroup(runs, identity, params, config) as group,
+    ):
+        for key in runs:
+            group.log_scores(key, scores["metrics"])

@@ -7,7 +7,8 @@ cannot be reached costs a warning, never a training.
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["RunGroup", "RunKey", "close_dead_runs"]
+__all__ = ["RunGroup", "RunKey", "close_dead_runs", "tracking_after"]
 
 EXPERIMENT = "emo"
 
@@ -209,6 +210,21 @@ class RunGroup:
             self._client.set_terminated(run_id, status)
         if self._record is not None:
             self._record.unlink(missing_ok=True)
+
+
+@contextmanager
+def tracking_after(written: str) -> Iterator[None]:
+    """Track results whose files are written: a store that cannot be used is warned of.
+
+    Failing then would cost the files, since Snakemake deletes what a failed job has written.
+
+    Args:
+        written: What is written and what MLflow lacks, for the warning.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        logger.warning("%s: %s", written, error)
 
 
 def close_dead_runs(folder: Path = FOLDER) -> int:
