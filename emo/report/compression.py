@@ -1,13 +1,12 @@
 """What a smaller store costs in score: one teacher, its states stored in full and compressed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import product
 
 from emo.config import Study
 from emo.config_store import StoreSettings
-from emo.report.bootstrap import paired_difference, resample
+from emo.report.bootstrap import Resampled, paired_difference
 from emo.report.differences import difference_sentence
-from emo.report.results import PairResults
 
 
 def compressed_teachers(study: Study) -> list[tuple[str, str]]:
@@ -22,26 +21,25 @@ def compressed_teachers(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def compression_differences(study: Study, results: Sequence[PairResults]) -> list[str]:
+def compression_differences(
+    study: Study, resampled: Mapping[tuple[str, str], Mapping[str, Resampled]]
+) -> list[str]:
     """Say for each student and method what a compressed store lost.
 
     Args:
         study: The study.
-        results: All its results.
+        resampled: Its methods by teacher and student.
 
     Returns:
         Lines of a Markdown list; none when no teacher of the study is there in both forms.
 
     Raises:
-        DataError: Predictions are missing, or do not give the score that was reported.
+        DataError: Methods were judged on different items or trained with different seeds.
     """
-    by_pair = {(each.teacher, each.student): each for each in results}
     lines = []
     for (small, full), student in product(compressed_teachers(study), study.study.students):
-        compressed, base = by_pair[small, student], by_pair[full, student]
-        for method in compressed.distilled:
-            difference = paired_difference(
-                resample(compressed.methods[method]), resample(base.methods[method])
-            )
+        compressed, base = resampled[small, student], resampled[full, student]
+        for method in study.study.methods:
+            difference = paired_difference(compressed[method], base[method])
             lines.append(f"- {student} by {method}: {difference_sentence(small, full, difference)}")
     return lines

@@ -1,7 +1,9 @@
 """Differences between methods, in sentences that say whether they hold."""
 
+from collections.abc import Mapping
+
 from emo.config import Comparison
-from emo.report.bootstrap import RESAMPLES, Difference, paired_difference, resample
+from emo.report.bootstrap import RESAMPLES, Difference, Resampled, paired_difference, resample
 from emo.report.results import PairResults
 from emo.report.runs import UNDISTILLED
 
@@ -12,24 +14,30 @@ INTERVALS = (
 )
 
 
-def method_differences(compare: Comparison, results: PairResults) -> list[str]:
+def resampled_methods(results: PairResults) -> dict[str, Resampled]:
+    """Resample the undistilled student and each method of one teacher and one student.
+
+    Raises:
+        DataError: Predictions are missing, or do not give the score that was reported.
+    """
+    return {name: resample(results.methods[name]) for name in (UNDISTILLED, *results.distilled)}
+
+
+def method_differences(compare: Comparison, resampled: Mapping[str, Resampled]) -> list[str]:
     """Say how the compared methods differ, and each method from the undistilled student.
 
     Args:
         compare: The two methods that the study asks about.
-        results: Of one teacher and one student.
+        resampled: Of one teacher and one student, see :func:`resampled_methods`.
 
     Returns:
         Paragraphs: how to read them, and a Markdown list.
 
     Raises:
-        DataError: Predictions are missing, or do not give the score that was reported.
+        DataError: Methods were judged on different items or trained with different seeds.
     """
-    resampled = {
-        name: resample(results.methods[name]) for name in (UNDISTILLED, *results.distilled)
-    }
     asked = [(compare.method, compare.baseline)]
-    asked += [(method, UNDISTILLED) for method in results.distilled]
+    asked += [(method, UNDISTILLED) for method in resampled if method != UNDISTILLED]
     lines = [
         f"- {difference_sentence(a, b, paired_difference(resampled[a], resampled[b]))}"
         for a, b in asked

@@ -9,7 +9,7 @@ from emo.errors import DataError
 from emo.outputs import atomic_file, read_json
 from emo.report.compression import compression_differences
 from emo.report.costs import Cost
-from emo.report.differences import INTERVALS, method_differences
+from emo.report.differences import INTERVALS, method_differences, resampled_methods
 from emo.report.ledger import cost_section
 from emo.report.results import PairResults, collect
 from emo.report.runs import Run
@@ -40,15 +40,16 @@ def write_report(
     """
     parts = ["# Results", _how_to_read(study)]
     collected = collect(study.study, runs, speeds)
+    resampled = {(each.teacher, each.student): resampled_methods(each) for each in collected}
     for results in collected:
         parts += [
             f"## {results.teacher} to {results.student}",
             score_table(results, study.training),
             _speed_note(results),
             "### Differences",
-            *method_differences(study.study.compare, results),
+            *method_differences(study.study.compare, resampled[results.teacher, results.student]),
         ]
-    lost = compression_differences(study, collected)
+    lost = compression_differences(study, resampled)
     if lost:
         parts += ["## What smaller stores cost in score", INTERVALS, "\n".join(lost)]
     if costs:
