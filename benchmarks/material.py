@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from emo.alignment.stage import align_texts
@@ -23,7 +22,7 @@ from emo.outputs import read_json, write_json
 from emo.requests import RowRequest, signal_request
 from emo.store import STORE_FILE, gather
 from emo.teach import teach
-from emo.texts import joined, load_texts, text_key
+from emo.texts import Text, TextSet, joined, load_texts, save_texts, text_key
 from emo.tokens import TextTokenizer
 
 SHAPES = {"bert-base": (12, 768, 12), "minilm6": (6, 384, 12)}
@@ -102,8 +101,7 @@ class Material:
             tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(self.student), prompt, length)
             sentences = [joined(text) for text in load_texts(self.sentences).texts]
             texts = texts_of_length(sentences, tokenizer, self.texts)
-            table = pd.DataFrame({"text": texts, "key": [text_key(text) for text in texts]})
-            table.to_parquet(out, index=False)
+            save_texts(TextSet(list[Text](texts), list(map(text_key, texts))), out)
         return out
 
     def store(self, length: int) -> Path:

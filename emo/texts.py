@@ -112,8 +112,7 @@ def build_texts(
         texts=len(kept),
     )
     keys = [text_key(text) for text in kept]
-    with atomic_file(out) as temporary:
-        pd.DataFrame({"text": kept, "key": keys}, dtype="str").to_parquet(temporary, index=False)
+    save_texts(TextSet(list[Text](kept), keys), out)
     write_json(out.with_suffix(".json"), asdict(report))
     logger.info("%s: %d texts, %d left out as test texts", out, report.texts, report.leaked)
     return report
@@ -131,6 +130,19 @@ def tested_texts(folders: Sequence[Path]) -> set[str]:
         for column in _TEXTS.intersection(table.columns):
             tested |= normalised_set(table[column])
     return tested
+
+
+def save_texts(texts: TextSet, path: Path) -> None:
+    """Write a text set: columns ``text`` and ``key``, and ``second`` where it holds pairs."""
+    columns: dict[str, Sequence[str]] = {}
+    pairs = [text for text in texts.texts if isinstance(text, tuple)]
+    if pairs:
+        columns |= {"text": [pair[0] for pair in pairs], "second": [pair[1] for pair in pairs]}
+    else:
+        columns["text"] = [text for text in texts.texts if isinstance(text, str)]
+    columns["key"] = texts.keys
+    with atomic_file(path) as temporary:
+        pd.DataFrame(columns, dtype="str").to_parquet(temporary, index=False)
 
 
 def load_texts(path: Path) -> TextSet:

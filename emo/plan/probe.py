@@ -24,14 +24,13 @@ from emo.plan.student import (
     probe_alignment,
     probe_rows,
     probe_training,
-    write_sample,
 )
 from emo.plan.teacher import TeacherProbe, probe_basis, probe_teacher
 from emo.requests import signal_request
 from emo.store import BASIS, STORE_FILE, gather, read_basis
 from emo.teach import signals_identity
 from emo.teach_basis import basis_identity, require_width
-from emo.texts import TextSet
+from emo.texts import TextSet, save_texts
 from emo.tokens import TokenizedText
 
 logger = logging.getLogger(__name__)
@@ -225,7 +224,7 @@ class _Probe:
             [text for batch in batches for text in batch.texts.texts],
             [key for batch in batches for key in batch.texts.keys],
         )
-        write_sample(texts, path)
+        save_texts(texts, path)
         return Sample(
             folder=self._folder,
             corpus=self._corpus,

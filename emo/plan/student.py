@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pandas as pd
 import torch
 
 from emo.alignment.methods import align
@@ -16,14 +15,13 @@ from emo.assembly import DistilSettings, assemble
 from emo.attention_rows import store_rows
 from emo.distil_inputs import DistilInputs
 from emo.encoder import Encoder, load_encoder
-from emo.outputs import atomic_file
 from emo.plan.corpus import Corpus
 from emo.plan.forecast import Stage
 from emo.plan.sizes import grown, store_bytes
 from emo.plan.stopwatch import Stopwatch, now
 from emo.requests import AlignmentRequest, RowRequest
 from emo.store import STORE_FILE, Shard, Store, gather
-from emo.texts import Text, TextSet, load_texts
+from emo.texts import Text, load_texts
 from emo.trained_folder import save_trained
 from emo.trainer import DistillationTrainer
 
@@ -69,18 +67,6 @@ class Sample:
     def count(self) -> int:
         """Texts of the sample."""
         return len(Store(self.store))
-
-
-def write_sample(texts: TextSet, path: Path) -> None:
-    """Write a text set."""
-    columns: dict[str, Sequence[str]] = {"key": texts.keys}
-    pairs = [text for text in texts.texts if isinstance(text, tuple)]
-    if pairs:
-        columns |= {"text": [pair[0] for pair in pairs], "second": [pair[1] for pair in pairs]}
-    else:
-        columns["text"] = [text for text in texts.texts if isinstance(text, str)]
-    with atomic_file(path) as temporary:
-        pd.DataFrame(columns, dtype="str").to_parquet(temporary, index=False)
 
 
 def probe_alignment(sample: Sample, request: AlignmentRequest, start: float) -> tuple[Path, Stage]:

@@ -8,10 +8,9 @@ from emo.encoder import load_encoder
 from emo.errors import DataError
 from emo.plan import corpus as module
 from emo.plan.corpus import read_corpus, sample_order, spread_order
-from emo.plan.student import write_sample
 from emo.store import ShardName
 from emo.teacher_pass import CHUNK_TEXTS, teacher_batches
-from emo.texts import TextSet, load_texts, text_chunks, text_key
+from emo.texts import TextSet, load_texts, save_texts, text_chunks, text_key
 
 from .conftest import SHARDS, TEXTS
 
@@ -70,7 +69,7 @@ def test_some_chunks_stand_for_all_of_a_large_set(texts, encoder, monkeypatch):
 
 def test_a_set_without_texts_is_refused(encoder, tmp_path):
     empty = tmp_path / "texts.parquet"
-    write_sample(TextSet([], []), empty)
+    save_texts(TextSet([], []), empty)
     with pytest.raises(DataError, match="holds no text"):
         read_corpus(empty, SHARDS, encoder.tokenizer())
 
@@ -78,7 +77,7 @@ def test_a_set_without_texts_is_refused(encoder, tmp_path):
 @pytest.mark.parametrize("texts", [["a cat", "a dog"], [("a cat", "a dog"), ("a", "b")]])
 def test_the_sample_is_a_text_set_like_the_one_it_is_from(texts, tmp_path):
     keys = [text_key(text) for text in texts]
-    write_sample(TextSet(texts, keys), tmp_path / "sample.parquet")
+    save_texts(TextSet(texts, keys), tmp_path / "sample.parquet")
     assert load_texts(tmp_path / "sample.parquet") == TextSet(texts, keys)
 
 
