@@ -9,6 +9,7 @@ import logging
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from emo.errors import DataError
 from emo.outputs import read_json, sha256_file, write_json
@@ -18,12 +19,13 @@ logger = logging.getLogger(__name__)
 SEAL = "seal.json"
 KEPT = 2
 """Checkpoints kept: the newest may turn out to be broken."""
+STATE = "trainer_state.json"
 REQUIRED = (
     "model.safetensors",
     "optimizer.pt",
     "rng_state.pth",
     "scheduler.pt",
-    "trainer_state.json",
+    STATE,
 )
 
 
@@ -51,6 +53,11 @@ def discard_older(checkpoint: Path, best: int | None = None) -> None:
     for step, older in _numbered(checkpoint.parent)[:-KEPT]:
         if step != best:
             shutil.rmtree(older)
+
+
+def trainer_state(checkpoint: Path) -> Any:
+    """Return what transformers' Trainer wrote of where it stood."""
+    return read_json(checkpoint / STATE)
 
 
 def latest_sealed(folder: Path) -> Path | None:

@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 from transformers import set_seed
 
 from emo.assembly import DistilSettings, assemble
-from emo.checkpoints import latest_sealed
+from emo.checkpoints import latest_sealed, trainer_state
 from emo.distil_inputs import DistilInputs
 from emo.encoder import device_name
 from emo.history import History, read_history
-from emo.outputs import atomic_directory, read_json, write_json
+from emo.outputs import atomic_directory, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
 from emo.student import check_collapse, spread
@@ -79,9 +79,7 @@ def _train(
     student, tokenized = made.model.student, made.tokenized
     before = spread(student, tokenized)
     checkpoint = latest_sealed(folder)
-    last_step = (
-        int(read_json(checkpoint / "trainer_state.json")["global_step"]) if checkpoint else 0
-    )
+    last_step = int(trainer_state(checkpoint)["global_step"]) if checkpoint else 0
     if checkpoint:
         logger.info("resuming from %s", checkpoint)
     history = History(folder / "history.jsonl", last_step)

@@ -17,7 +17,7 @@ from typing import Any
 from safetensors.torch import save_file
 from transformers import set_seed
 
-from emo.checkpoints import is_whole, latest_sealed
+from emo.checkpoints import is_whole, latest_sealed, trainer_state
 from emo.config_tuning import FullTuning, LoraTuning
 from emo.encoder import Encoder, device_name, load_encoder
 from emo.history import History, read_history
@@ -106,7 +106,7 @@ def _train(
     encoder = load_encoder(inputs.teacher)
     adapted = add_adapter(encoder, settings) if isinstance(settings, LoraTuning) else None
     checkpoint = _resumable(folder)
-    last_step = int(_state(checkpoint)["global_step"]) if checkpoint else -1
+    last_step = int(trainer_state(checkpoint)["global_step"]) if checkpoint else -1
     history = History(folder / "history.jsonl", last_step)
 
     def record(entry: Mapping[str, Any]) -> None:
@@ -164,7 +164,7 @@ def _run(trainer: TuningTrainer, checkpoint: Path | None) -> None:
     """Train to the end, and take the weights of the best epoch."""
     if checkpoint is not None:
         logger.info("resuming from %s", checkpoint)
-        state = _state(checkpoint)
+        state = trainer_state(checkpoint)
         if state["global_step"] >= state["max_steps"]:
             # Killed after the last step: the trainer would take one more.
             trainer.load(_best_checkpoint(checkpoint))
@@ -184,11 +184,7 @@ def _resumable(folder: Path) -> Path | None:
 
 
 def _best_checkpoint(checkpoint: Path) -> Path:
-    return checkpoint.with_name(f"checkpoint-{_state(checkpoint)['best_global_step']}")
-
-
-def _state(checkpoint: Path) -> Any:
-    return read_json(checkpoint / "trainer_state.json")
+    return checkpoint.with_name(f"checkpoint-{trainer_state(checkpoint)['best_global_step']}")
 
 
 def _about(rows: TuningRows) -> dict[str, Any]:
