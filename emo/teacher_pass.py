@@ -21,6 +21,7 @@ from torch import Tensor
 from emo.attention import Capture
 from emo.encoder import Encoder, Encoding, pad, pad_arrays
 from emo.errors import DataError
+from emo.heap import give_back_freed_memory
 from emo.outputs import read_json
 from emo.store import Store
 from emo.tokens import TokenizedText
@@ -116,6 +117,7 @@ def teacher_pass(encoder: Encoder, batch: TeacherBatch, capture: Capture) -> Enc
         batch: The batch.
         capture: What to take out of its attention.
     """
+    give_back_freed_memory()
     encoding: Encoding = encoder(batch.input_ids, batch.mask, capture)
     return encoding
 
