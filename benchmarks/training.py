@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from emo.assembly import DistilSettings, assemble
-from emo.config import TrainingSettings
 from emo.config_methods import MethodSettings
+from emo.config_training import TrainingSettings
 from emo.distil_inputs import DistilInputs
 from emo.trainer import DistillationTrainer
 

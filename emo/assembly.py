@@ -9,8 +9,8 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from emo.batches import Collator, TokenSignals
-from emo.config import TrainingSettings
 from emo.config_methods import Family, MethodSettings, TokenTerms
+from emo.config_training import TrainingSettings
 from emo.distil_inputs import DistilInputs, given
 from emo.encoder import Encoder, load_encoder
 from emo.errors import ConfigError

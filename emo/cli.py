@@ -80,7 +80,7 @@ def task(
     log: Log = None,
 ) -> None:
     """Prepare a task: splits without leakage, and the texts to train on."""
-    from emo.config import TaskSettings
+    from emo.config_tasks import TaskSettings
     from emo.tasks import prepare_task
 
     prepare_task(name, parse_option(TaskSettings, settings), source, out)
@@ -89,17 +89,25 @@ def task(
 @app.command()
 @stage
 def texts(
-    tasks: Annotated[list[Path], typer.Argument(help="Prepared tasks whose texts are used.")],
     unseen: Annotated[
         list[Path], typer.Option(help="Prepared tasks whose test texts are left out.")
     ],
     out: Out,
+    tasks: Annotated[
+        list[Path] | None, typer.Argument(help="Prepared tasks whose texts are used.")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="A file with texts, instead.")] = None,
+    settings: Annotated[
+        str | None, typer.Option(help="The text set's part of the study (JSON or YAML).")
+    ] = None,
     log: Log = None,
 ) -> None:
-    """Make a training text set from the train texts of tasks."""
-    from emo.texts import build_texts
+    """Make a training text set from the train texts of tasks, or from a file."""
+    from emo.config_tasks import TextSettings
+    from emo.training_texts import gather_texts
 
-    build_texts(tasks, unseen, out)
+    parsed = None if settings is None else parse_option(TextSettings, settings)
+    gather_texts(tasks or [], corpus, parsed, unseen, out)
 
 
 @app.command()

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 USED_SPLITS: dict[Family, tuple[Split, ...]] = {
     "classification": ("train", "validation", "test"),
     "pairs": ("validation", "test"),
-    "sts": ("test",),
+    "sts": ("validation", "test"),
 }
 """Splits whose texts a family needs embedded."""
 
@@ -77,6 +77,7 @@ def evaluate(model_folder: Path, task_folder: Path, task: str, family: Family, o
         "family": family,
         "metrics": scores.metrics,
         "main": scores.main,
+        "validation": scores.validation,
         "choices": scores.choices,
         "model": describe(model, model_folder).as_dict(),
         "splits": {split: len(table) for split, table in splits.items()},
@@ -119,8 +120,11 @@ def _pairs(sides: Sides, splits: Tables, name: str) -> FamilyScores:
 
 
 def _sts(sides: Sides, splits: Tables, name: str) -> FamilyScores:
-    gold = splits["test"]["score"].to_numpy(dtype=np.float64)
-    return score_sts(cosines(*sides["test"], model=name), gold, model=name)
+    cosine = {split: cosines(*pair, model=name) for split, pair in sides.items()}
+    gold = {split: splits[split]["score"].to_numpy(dtype=np.float64) for split in sides}
+    return score_sts(
+        cosine["validation"], gold["validation"], cosine["test"], gold["test"], model=name
+    )
 
 
 Scorer = Callable[[Sides, Tables, str], FamilyScores]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from emo.config import COLUMNS, TaskSettings
+from emo.config_tasks import COLUMNS, TaskSettings
 from emo.errors import DataError
 from emo.leakage import usable
 from emo.tables import ROW, read_table, require_columns

@@ -36,6 +36,7 @@ class FamilyScores:
     Attributes:
         metrics: Metric names and values, all finite.
         main: The metric that averages and comparisons use.
+        validation: That metric on the validation split, by which a study may choose.
         predictions: One row for each test item in the order given: ``gold`` and ``predicted``
             (a label, or the cosine), enough to compute the main metric again.
         choices: What was chosen on the validation split.
@@ -43,6 +44,7 @@ class FamilyScores:
 
     metrics: dict[str, float]
     main: str
+    validation: float
     predictions: pd.DataFrame
     choices: dict[str, float]
 
@@ -126,8 +128,8 @@ def score_classification(
         "macro_f1": main_metric("classification", test_y, predicted),
         "accuracy": float(np.mean(predicted == test_y)),
     }
-    choices = {"C": best_c, "validation_macro_f1": best_score}
-    return FamilyScores(metrics, "macro_f1", _predictions(test_y, predicted), choices)
+    predictions = _predictions(test_y, predicted)
+    return FamilyScores(metrics, "macro_f1", best_score, predictions, {"C": best_c})
 
 
 def score_pairs(
@@ -157,16 +159,19 @@ def score_pairs(
     Raises:
         DataError: Cosines are not finite or all equal, or a test label never occurs.
     """
-    for cosine in (validation_cosine, test_cosine):
+    judged = {"validation": (validation_cosine, validation_y), "test": (test_cosine, test_y)}
+    for split, (cosine, y) in judged.items():
         check_cosines(cosine, model, "average_precision")
-    check_gold(test_y, model, "average_precision")
+        check_gold(y, split, model, "average_precision")
     threshold = best_threshold(validation_cosine, validation_y)
     metrics = {
         "average_precision": main_metric("pairs", test_y, test_cosine),
         "accuracy": float(np.mean((test_cosine >= threshold) == (test_y == 1))),
     }
+    validation = main_metric("pairs", validation_y, validation_cosine)
+    predictions = _predictions(test_y, test_cosine)
     choices = {"threshold": threshold}
-    return FamilyScores(metrics, "average_precision", _predictions(test_y, test_cosine), choices)
+    return FamilyScores(metrics, "average_precision", validation, predictions, choices)
 
 
 def best_threshold(cosine: Vector, y: Vector) -> float:
@@ -193,12 +198,21 @@ def best_threshold(cosine: Vector, y: Vector) -> float:
     return float((values[best] + values[best + 1]) / 2)
 
 
-def score_sts(test_cosine: Vector, gold: Vector, *, model: str) -> FamilyScores:
+def score_sts(
+    validation_cosine: Vector,
+    validation_gold: Vector,
+    test_cosine: Vector,
+    test_gold: Vector,
+    *,
+    model: str,
+) -> FamilyScores:
     """Score the cosines of sentence pairs against graded similarity.
 
     Args:
-        test_cosine: ``(N,)``.
-        gold: Human similarity, ``(N,)``.
+        validation_cosine: ``(N_validation,)``.
+        validation_gold: Human similarity, ``(N_validation,)``.
+        test_cosine: ``(N_test,)``.
+        test_gold: Human similarity, ``(N_test,)``.
         model: Who made the embeddings, for errors.
 
     Returns:
@@ -207,13 +221,16 @@ def score_sts(test_cosine: Vector, gold: Vector, *, model: str) -> FamilyScores:
     Raises:
         DataError: Cosines are not finite or all equal, or the gold scores are all equal.
     """
-    check_cosines(test_cosine, model, "spearman")
-    check_gold(gold, model, "spearman")
+    judged = {"validation": (validation_cosine, validation_gold), "test": (test_cosine, test_gold)}
+    for split, (cosine, gold) in judged.items():
+        check_cosines(cosine, model, "spearman")
+        check_gold(gold, split, model, "spearman")
     metrics = {
-        "spearman": main_metric("sts", gold, test_cosine),
-        "pearson": float(np.corrcoef(test_cosine, gold)[0, 1]),
+        "spearman": main_metric("sts", test_gold, test_cosine),
+        "pearson": float(np.corrcoef(test_cosine, test_gold)[0, 1]),
     }
-    return FamilyScores(metrics, "spearman", _predictions(gold, test_cosine), {})
+    validation = main_metric("sts", validation_gold, validation_cosine)
+    return FamilyScores(metrics, "spearman", validation, _predictions(test_gold, test_cosine), {})
 
 
 def _predictions(gold: Vector, predicted: Vector) -> pd.DataFrame:

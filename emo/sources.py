@@ -97,6 +97,11 @@ def require_local_sources(study: Study) -> None:
             adapters = enumerate(model.adapters)
             sources |= {f"{key}.adapters[{place}]": adapter for place, adapter in adapters}
     sources |= {f"tasks.{name}": study.tasks[name].source for name in sorted(tasks)}
+    sources |= {
+        f"texts.{name}.corpus": corpus.source
+        for name in study.trained_texts()
+        if (corpus := study.texts[name].corpus) is not None
+    }
     faults = []
     for key, source in sources.items():
         try:

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
-from emo.config import HashSplits
+from emo.config_tasks import HashSplits
 from emo.errors import DataError
 
 
@@ -57,10 +58,39 @@ def hash_splits(
             f"{name}: {len(table)} different usable rows are too few for {sizes.test} test and "
             f"{sizes.validation} validation rows and some to train on; lower `splits.hash`"
         )
-    keys = table[list(texts)].agg("\t".join, axis="columns")
-    rank = keys.map(lambda key: hashlib.sha256(key.encode()).hexdigest()).rank(method="first")
+    rank = _ranks(table, texts)
     return {
         "train": table[rank > held_out].reset_index(drop=True),
         "validation": table[(rank > sizes.test) & (rank <= held_out)].reset_index(drop=True),
         "test": table[rank <= sizes.test].reset_index(drop=True),
     }
+
+
+def take_rows(
+    table: pd.DataFrame, texts: Sequence[str], validation: int, name: str
+) -> Mapping[str, pd.DataFrame]:
+    """Take the rows with the smallest digests out of a train split, for validation.
+
+    Rows with the same texts stay together, so that a few more may be taken.
+
+    Raises:
+        DataError: No row would be left for training; the message has ``name`` and both numbers.
+    """
+    if len(table) <= validation:
+        raise DataError(
+            f"{name}: {len(table)} usable train rows are too few for {validation} validation rows "
+            "and some to train on; lower `splits.files.validation`"
+        )
+    taken = _ranks(table, texts, method="min") <= validation
+    return {
+        "train": table[~taken].reset_index(drop=True),
+        "validation": table[taken].reset_index(drop=True),
+    }
+
+
+def _ranks(
+    table: pd.DataFrame, texts: Sequence[str], method: Literal["first", "min"] = "first"
+) -> "pd.Series[float]":
+    """Number rows by the digests of their texts, from 1."""
+    keys = table[list(texts)].agg("\t".join, axis="columns")
+    return keys.map(lambda key: hashlib.sha256(key.encode()).hexdigest()).rank(method=method)

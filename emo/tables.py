@@ -11,8 +11,8 @@ from typing import IO, Any
 
 import pandas as pd
 
-from emo.config import TableSettings
 from emo.config_errors import nearest
+from emo.config_tasks import TableSettings
 from emo.errors import ConfigError, DataError
 
 logger = logging.getLogger(__name__)
@@ -58,6 +58,26 @@ def read_table(path: Path, settings: TableSettings) -> pd.DataFrame:
     if table.empty:
         raise DataError(f"{path} holds no rows")
     return table
+
+
+def single_file(source: Path, remedy: str) -> Path:
+    """Return a file, or the only one of a folder.
+
+    Args:
+        source: The file or folder.
+        remedy: What to do about a folder with several files.
+
+    Raises:
+        ConfigError: The folder holds none or several.
+    """
+    if source.is_file():
+        return source
+    # Hidden files are not data: workflow engines leave time stamps in folders they made.
+    entries = (entry for entry in source.iterdir() if not entry.name.startswith("."))
+    files = sorted(entry for entry in entries if entry.is_file())
+    if len(files) != 1:
+        raise ConfigError(f"{source} holds {len(files)} files where one is wanted; {remedy}")
+    return files[0]
 
 
 def require_columns(table: pd.DataFrame, columns: Iterable[str], path: Path) -> None:

@@ -12,13 +12,14 @@ from typing import Literal
 
 import pandas as pd
 
-from emo.config import COLUMNS, FileSplits, HashSplits, TaskSettings
 from emo.config_methods import Family
+from emo.config_tasks import COLUMNS, FileSplits, HashSplits, TaskSettings
 from emo.errors import ConfigError, DataError
 from emo.labelled_rows import UNUSABLE, LabelledRows, listed, log_unusable, read_rows
 from emo.leakage import normalised, normalised_set
 from emo.outputs import atomic_directory, write_json
-from emo.splits import DistinctRows, distinct_rows, hash_splits
+from emo.splits import DistinctRows, distinct_rows, hash_splits, take_rows
+from emo.tables import single_file
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ TEXT_COLUMNS: Mapping[Family, tuple[str, ...]] = {
 VARIED_SPLITS: Mapping[Family, tuple[Split, ...]] = {
     "classification": ("train", "test"),
     "pairs": ("validation", "test"),
-    "sts": ("test",),
+    "sts": ("validation", "test"),
 }
 """Splits that need two different labels: a classifier, a threshold or a score rests on them."""
 
@@ -111,7 +112,7 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
     sentences = _sentences(parts.splits["train"], columns)
     texts = [text for text in sentences if normalised(text) not in test_texts]
     for split, rows in splits.items():
-        if rows.empty:
+        if rows.empty and len(parts.splits[split]):
             raise DataError(f"{name}: no {split} row is left of {len(parts.splits[split])}")
     label = COLUMNS[settings.family][-1]
     _check_variety(name, splits, label, VARIED_SPLITS[settings.family])
@@ -164,7 +165,10 @@ def _published(name: str, settings: TaskSettings, files: FileSplits, source: Pat
         )
     read: dict[str, LabelledRows] = {}
     for split in SPLITS:
-        path = source / getattr(files, split)
+        file = getattr(files, split)
+        if not isinstance(file, str):
+            continue
+        path = source / file
         read[split] = read_rows(path, settings)
         rows = read[split].unusable
         if split == "test" and rows and not settings.drop_unusable_test_rows:
@@ -173,31 +177,23 @@ def _published(name: str, settings: TaskSettings, files: FileSplits, source: Pat
                 f"set `tasks.{name}.drop_unusable_test_rows: true`"
             )
         log_unusable(path, rows)
-    return _Parts({split: rows.table for split, rows in read.items()}, read)
+    splits = {split: rows.table for split, rows in read.items()}
+    if isinstance(files.validation, int):
+        columns = TEXT_COLUMNS[settings.family]
+        splits |= take_rows(splits["train"], columns, files.validation, name)
+    if files.train is None:
+        splits["train"] = splits["validation"].iloc[:0]
+    return _Parts({split: splits[split] for split in SPLITS}, read)
 
 
 def _hashed(name: str, settings: TaskSettings, sizes: HashSplits, source: Path) -> _Parts:
-    path = _single_file(name, source)
+    path = single_file(source, f"name the file in `tasks.{name}.source`, or use `splits.files`")
     read = read_rows(path, settings)
     log_unusable(path, read.unusable)
     columns = TEXT_COLUMNS[settings.family]
     distinct: DistinctRows = distinct_rows(read.table, columns, COLUMNS[settings.family][-1])
     splits = hash_splits(distinct.table, columns, sizes, name)
     return _Parts(splits, {"all": read}, distinct.duplicates, distinct.two_labels)
-
-
-def _single_file(name: str, source: Path) -> Path:
-    if source.is_file():
-        return source
-    # Hidden files are not data: workflow engines leave time stamps in folders they made.
-    entries = (entry for entry in source.iterdir() if not entry.name.startswith("."))
-    files = sorted(entry for entry in entries if entry.is_file())
-    if len(files) != 1:
-        raise ConfigError(
-            f"tasks.{name}.splits.hash splits one file, but {source} holds {len(files)}; name the "
-            "file in the source, or use `splits.files`"
-        )
-    return files[0]
 
 
 def _sentences(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Text sets: the unlabelled texts that students are trained on, from the train texts of tasks."""
+"""Text sets: the texts that students are trained on, as files."""
 
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,33 +11,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from emo.errors import DataError
-from emo.leakage import normalised, normalised_set
-from emo.outputs import atomic_file, write_json
-from emo.tasks import TEXT_COLUMNS, load_split
+from emo.outputs import atomic_file
 
 logger = logging.getLogger(__name__)
 
 Text = str | tuple[str, str]
 """A text, or two that a model reads as one sequence."""
-
-_TEXTS = {column for columns in TEXT_COLUMNS.values() for column in columns}
-
-
-@dataclass(frozen=True, slots=True)
-class TextsReport:
-    """What became of the texts of a set.
-
-    Attributes:
-        tasks: Texts that each task gave, before anything is left out.
-        duplicates: Texts left out because an earlier one is the same.
-        leaked: Texts left out because a test split of the study holds them.
-        texts: Texts in the set.
-    """
-
-    tasks: dict[str, int]
-    duplicates: int
-    leaked: int
-    texts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,56 +59,6 @@ def evenly_spread(count: int, most: int) -> list[int]:
     """
     most = min(count, most)
     return [place * count // most for place in range(most)]
-
-
-def build_texts(
-    task_folders: Sequence[Path], test_folders: Sequence[Path], out: Path
-) -> TextsReport:
-    """Unite the train texts of tasks, without repeats and without any test text of the study.
-
-    A set of several tasks needs more care than a task alone: what one task trains on, another may
-    test on. Texts are compared in normalised form.
-
-    Args:
-        task_folders: Prepared tasks whose texts are used, in this order.
-        test_folders: Every prepared task whose test split must stay unseen.
-        out: Parquet file with ``text`` and ``key``, see :func:`text_key`; the report is
-            written beside it as JSON.
-
-    Raises:
-        DataError: A task folder is not complete, or no text is left.
-    """
-    given = {folder.name: _task_texts(folder) for folder in task_folders}
-    united = list(dict.fromkeys(text for texts in given.values() for text in texts))
-    tested = tested_texts(test_folders)
-    kept = [text for text in united if normalised(text) not in tested]
-    if not kept:
-        raise DataError(f"{out}: no text is left of {len(united)}; all are test texts")
-    report = TextsReport(
-        tasks={name: len(texts) for name, texts in given.items()},
-        duplicates=sum(map(len, given.values())) - len(united),
-        leaked=len(united) - len(kept),
-        texts=len(kept),
-    )
-    keys = [text_key(text) for text in kept]
-    save_texts(TextSet(list[Text](kept), keys), out)
-    write_json(out.with_suffix(".json"), asdict(report))
-    logger.info("%s: %d texts, %d left out as test texts", out, report.texts, report.leaked)
-    return report
-
-
-def tested_texts(folders: Sequence[Path]) -> set[str]:
-    """Return the texts that prepared tasks test on, in normalised form.
-
-    Raises:
-        DataError: A task folder has no test split.
-    """
-    tested: set[str] = set()
-    for folder in folders:
-        table = load_split(folder, "test")
-        for column in _TEXTS.intersection(table.columns):
-            tested |= normalised_set(table[column])
-    return tested
 
 
 def save_texts(texts: TextSet, path: Path) -> None:
@@ -209,10 +138,3 @@ def _text_set(rows: list[dict[str, Any]]) -> TextSet:
         (row["text"], row["second"]) if "second" in row else row["text"] for row in rows
     ]
     return TextSet(texts, [row["key"] for row in rows])
-
-
-def _task_texts(folder: Path) -> list[str]:
-    path = folder / "texts.parquet"
-    if not path.is_file():
-        raise DataError(f"{path} is missing; prepare the task first")
-    return [str(text) for text in pd.read_parquet(path)["text"]]

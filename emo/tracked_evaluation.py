@@ -38,13 +38,14 @@ def evaluate_and_track(
     else:
         config = {"model": read_json(model / "model.json"), "task": task_folder.name}
         identity = settings_digest(config | {"code": code_version("emo.evaluate")})
-        shown = ("format", "prompt", "max_length")
-        params = {f"model.{name}": config["model"]["settings"][name] for name in shown}
+        told = ("format", "prompt", "max_length")
+        params = {f"model.{name}": config["model"]["settings"][name] for name in told}
         # Settings may leave it to the model's folder.
         params["model.pooling"] = scores["model"]["pooling"]
+    shown = scores["metrics"] | {f"validation_{scores['main']}": scores["validation"]}
     with (
         tracking_after("the scores are written, but MLflow does not have them"),
         RunGroup(runs, identity, params, config) as group,
     ):
         for key in runs:
-            group.log_scores(key, scores["metrics"])
+            group.log_scores(key, shown)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from emo.batches import Collator, TrainingTexts
-from emo.config import TrainingSettings
+from emo.config_training import TrainingSettings
 from emo.encoder import Encoder
 from emo.errors import DataError
 from emo.losses import mean_cosine

@@ -52,10 +52,10 @@ def check_cosines(cosine: NDArray[Any], model: str, metric: str) -> None:
         )
 
 
-def check_gold(gold: NDArray[Any], model: str, metric: str) -> None:
-    """Raise when the test items all have the same gold value, ``(N,)``."""
+def check_gold(gold: NDArray[Any], split: str, model: str, metric: str) -> None:
+    """Raise when the items of a split all have the same gold value, ``(N,)``."""
     if len(np.unique(gold)) < 2:
         raise DataError(
-            f"{metric} of {model} is undefined: all {len(gold)} test items have the gold value "
-            f"{gold[0]}; choose another test split"
+            f"{metric} of {model} is undefined: all {len(gold)} {split} items have the gold "
+            f"value {gold[0]}; choose another {split} split"
         )

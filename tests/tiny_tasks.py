@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from emo.config import TaskSettings
+from emo.config_tasks import TaskSettings
 from emo.tasks import prepare_task
 
 from .tiny_models import WORDS, sentences

@@ -9,9 +9,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 
 from emo.assembly import DistilSettings
-from emo.config import TrainingSettings
 from emo.config_methods import Family, MethodSettings
 from emo.config_store import StoreSettings
+from emo.config_training import TrainingSettings
 from emo.distil_inputs import DistilInputs
 from emo.encoder import Encoder, device_name, load_encoder, require_model_folder
 from emo.errors import ConfigError

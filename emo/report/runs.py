@@ -28,6 +28,7 @@ class Run:
         seed: Seed of the training; 0 for the two that are not trained.
         metrics: Metric names and values.
         main: The metric that averages and comparisons use.
+        validation: The main metric on the validation split.
         parameters: Number of weights of the model that was judged.
         items: Digest of the test texts.
         predictions: File of the predictions.
@@ -41,6 +42,7 @@ class Run:
     seed: int
     metrics: Mapping[str, float]
     main: str
+    validation: float
     parameters: int
     items: str
     predictions: Path
@@ -106,6 +108,7 @@ def _load_run(entry: Mapping[str, Any]) -> Run:
             seed=int(entry["seed"]),
             metrics={name: float(value) for name, value in record["metrics"].items()},
             main=record["main"],
+            validation=float(record["validation"]),
             parameters=int(record["model"]["parameters"]),
             items=f"{int(record['test_sha256'], 16):064x}",
             predictions=Path(entry["predictions"]),

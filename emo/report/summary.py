@@ -18,13 +18,15 @@ COLUMNS = (
     "metric",
     "score",
     "main",
+    "validation",
 )
 
 
 def summary_table(runs: Sequence[Run]) -> pd.DataFrame:
     """Return every score in long form, sorted by run; a run's main metric comes first.
 
-    ``main`` is True on exactly one row of a run.
+    ``main`` is True on exactly one row of a run; there ``validation`` has the score of the
+    validation split.
     """
     rows = [
         (
@@ -37,6 +39,7 @@ def summary_table(runs: Sequence[Run]) -> pd.DataFrame:
             metric,
             score,
             metric == run.main,
+            run.validation if metric == run.main else None,
         )
         for run in runs
         for metric, score in sorted(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from emo.config import TrainingSettings
+from emo.config_training import TrainingSettings
 from emo.report.averages import Spread
 from emo.report.results import PairResults
 from emo.report.runs import TEACHER

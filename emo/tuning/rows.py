@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from emo.config import COLUMNS
 from emo.config_methods import Family
+from emo.config_tasks import COLUMNS
 from emo.errors import DataError
 from emo.losses.task import HIGHEST_SCORE
 from emo.outputs import read_json
 from emo.tables import ROW
 from emo.tasks import TEXT_COLUMNS, load_split, without_leakage
-from emo.texts import tested_texts
+from emo.training_texts import tested_texts
 
 logger = logging.getLogger(__name__)
 

@@ -135,7 +135,7 @@ def test_every_key_of_the_model_is_described_or_plain():
         ("students.minilm-l3.layers", [], "students.minilm-l3.layers: name at least one layer"),
         ("students.minilm-l3.layers", [0, 0], "and none twice"),
         ("students.minilm-l3.layers", [0, -1], "students.minilm-l3.layers[1]: Input should be gre"),
-        ("texts.questions.tasks", [], "texts.questions.tasks: List should have at least 1 item"),
+        ("texts.questions.tasks", [], "texts.questions: give either `tasks` or `corpus`"),
     ],
 )
 def test_a_fault_names_its_key_and_the_near_right_name(key, value, expected):

@@ -47,7 +47,7 @@ def test_classification_equals_a_plain_search():
     predicted = probes[best].predict(test_x.astype(float))
     scores = score_classification(*blobs(1), model="m")
     assert scores.choices["C"] == INVERSE_PENALTIES[best]
-    assert scores.choices["validation_macro_f1"] == pytest.approx(validation[best])
+    assert scores.validation == pytest.approx(validation[best])
     assert scores.predictions["predicted"].tolist() == predicted.tolist()
     assert scores.predictions["gold"].tolist() == test_y.tolist()
     assert scores.metrics["macro_f1"] == pytest.approx(f1_score(test_y, predicted, average="macro"))
@@ -81,6 +81,7 @@ def test_pairs_equal_sklearn():
     assert scores.metrics["average_precision"] == pytest.approx(
         average_precision_score(test_y, test_cosine)
     )
+    assert scores.validation == pytest.approx(average_precision_score(y, cosine))
     threshold = scores.choices["threshold"]
     assert scores.metrics["accuracy"] == accuracy_score(test_y, test_cosine >= threshold)
     assert scores.predictions["predicted"].tolist() == test_cosine.tolist()
@@ -107,7 +108,8 @@ def test_sts_equals_scipy():
     generator = np.random.default_rng(5)
     gold = np.round(generator.uniform(0, 5, size=80), 1)
     cosine = gold / 10 + generator.normal(size=80)
-    scores = score_sts(cosine, gold, model="m")
+    scores = score_sts(cosine[:9], gold[:9], cosine, gold, model="m")
+    assert scores.validation == pytest.approx(spearmanr(cosine[:9], gold[:9]).statistic)
     assert scores.metrics["spearman"] == pytest.approx(spearmanr(cosine, gold).statistic)
     assert scores.metrics["pearson"] == pytest.approx(pearsonr(cosine, gold).statistic)
     assert scores.choices == {}
@@ -148,7 +150,7 @@ def test_a_collapsed_student_is_refused():
         score_classification(x, y, x, y, x, y, model="tiny")
     cosine = cosines(x[:15], x[15:], model="tiny")
     with pytest.raises(DataError, match=r"spearman of tiny.*all 15 cosines are equal \(1\.0"):
-        score_sts(cosine, np.arange(15.0), model="tiny")
+        score_sts(cosine, np.arange(15.0), cosine, np.arange(15.0), model="tiny")
     with pytest.raises(DataError, match="average_precision of tiny"):
         score_pairs(cosine, np.arange(15) % 2, cosine, np.arange(15) % 2, model="tiny")
 
@@ -156,7 +158,9 @@ def test_a_collapsed_student_is_refused():
 def test_gold_of_one_value_is_refused():
     cosine = np.array([0.1, 0.2])
     with pytest.raises(DataError, match="spearman of m .*all 2 test items have the gold value 3.0"):
-        score_sts(cosine, np.array([3.0, 3.0]), model="m")
+        score_sts(cosine, cosine, cosine, np.array([3.0, 3.0]), model="m")
+    with pytest.raises(DataError, match="all 2 validation items have the gold value 3.0"):
+        score_sts(cosine, np.array([3.0, 3.0]), cosine, cosine, model="m")
     with pytest.raises(DataError, match="average_precision of m .*gold value 0"):
         score_pairs(cosine, np.array([0, 1]), cosine, np.array([0, 0]), model="m")
     x = np.eye(2)

@@ -3,7 +3,7 @@ import hashlib
 import pandas as pd
 import pytest
 
-from emo.config import HashSplits
+from emo.config_tasks import HashSplits
 from emo.errors import DataError
 from emo.splits import distinct_rows, hash_splits
 

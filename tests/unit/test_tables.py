@@ -3,7 +3,7 @@ import json
 import pandas as pd
 import pytest
 
-from emo.config import TableSettings
+from emo.config_tasks import TableSettings
 from emo.errors import ConfigError, DataError
 from emo.tables import read_table, require_columns
 

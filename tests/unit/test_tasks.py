@@ -1,9 +1,10 @@
+import hashlib
 import json
 
 import pandas as pd
 import pytest
 
-from emo.config import TaskSettings
+from emo.config_tasks import TaskSettings
 from emo.errors import ConfigError, DataError
 from emo.labelled_rows import listed
 from emo.tasks import load_split, prepare_task
@@ -91,7 +92,7 @@ def test_unusable_test_rows_stop_unless_allowed(source, tmp_path):
 
 
 def test_scores_are_numbers(source, tmp_path):
-    rows = {"train": ["a,b,3.5"], "dev": ["c,d,0"], "test": ["e,f,5", "e,g,1"]}
+    rows = {"train": ["a,b,3.5"], "dev": ["c,d,0", "c,x,2"], "test": ["e,f,5", "e,g,1"]}
     folder = source("sentence1,sentence2,gold", **rows)
     task = settings("sts", columns={"score": "gold"})
     report = prepare_task("demo", task, folder, tmp_path / "out")
@@ -185,7 +186,11 @@ def test_an_emptied_split_is_an_error(source, tmp_path):
 )
 @pytest.mark.parametrize(
     ("family", "needed"),
-    [("classification", {"train", "test"}), ("pairs", {"validation", "test"}), ("sts", {"test"})],
+    [
+        ("classification", {"train", "test"}),
+        ("pairs", {"validation", "test"}),
+        ("sts", {"validation", "test"}),
+    ],
 )
 def test_a_split_of_one_label_is_an_error_where_scores_need_two(
     source, tmp_path, split, file, family, needed
@@ -228,8 +233,37 @@ def test_splits_and_source_must_fit(source, tmp_path):
     with pytest.raises(ConfigError, match=r"tasks\.demo\.splits\.files: .*train\.csv is none"):
         prepare_task("demo", settings("pairs"), folder / "train.csv", tmp_path / "out")
     task = settings("pairs", splits={"hash": {"test": 1, "validation": 1}})
-    with pytest.raises(ConfigError, match=r"tasks\.demo\.splits\.hash .*holds 3;"):
+    with pytest.raises(
+        ConfigError, match=r"holds 3 files where one is wanted; name the file in `tasks\.demo"
+    ):
         prepare_task("demo", task, folder, tmp_path / "out")
+
+
+def test_pairs_need_no_train_split(source, tmp_path):
+    files = {"validation": "dev.csv", "test": "test.csv"}
+    task = settings("pairs", splits={"files": files})
+    report = prepare_task("demo", task, pairs_source(source), tmp_path / "out")
+    assert report.sizes == {"train": 0, "validation": 2, "test": 2}
+    assert report.texts == 0
+    train = load_split(tmp_path / "out", "train")
+    assert list(train.columns) == ["row", "sentence1", "sentence2", "label"]
+
+
+def test_validation_rows_are_taken_out_of_the_train_split_by_digest(source, tmp_path):
+    texts = [f"text {number}" for number in range(20)]
+    rows = [f"{text},{'ab'[number % 2]}" for number, text in enumerate([*texts, "text 3"])]
+    folder = source("text,label", train=rows, test=["x,a", "y,b"])
+    files = {"train": "train.csv", "validation": 5, "test": "test.csv"}
+    task = settings("classification", splits={"files": files})
+    report = prepare_task("demo", task, folder, tmp_path / "out")
+    taken = load_split(tmp_path / "out", "validation")["text"].tolist()
+    first = sorted(texts, key=lambda text: hashlib.sha256(text.encode()).hexdigest())[:5]
+    assert set(taken) == set(first)
+    assert report.sizes["train"] + len(taken) == 21
+    assert not set(load_split(tmp_path / "out", "train")["text"]) & set(taken)
+    few = settings("classification", splits={"files": {**files, "validation": 21}})
+    with pytest.raises(DataError, match="demo: 21 usable train rows are too few for 21 validation"):
+        prepare_task("demo", few, folder, tmp_path / "out")
 
 
 def test_the_report_is_on_disk(source, tmp_path):

@@ -1,62 +1,13 @@
-import json
-
 import pandas as pd
 import pytest
 
 from emo.errors import DataError
-from emo.texts import build_texts, count_texts, load_texts, text_chunks, text_key
+from emo.texts import count_texts, load_texts, text_chunks, text_key
 
 from ..tiny_models import write_texts
 
 
-@pytest.fixture
-def task(tmp_path):
-    def write(name, texts, test):
-        folder = tmp_path / name
-        folder.mkdir()
-        pd.DataFrame({"text": texts}, dtype="str").to_parquet(folder / "texts.parquet")
-        pd.DataFrame(test).to_parquet(folder / "test.parquet")
-        return folder
-
-    return write
-
-
-def test_texts_are_united_in_order_without_repeats_and_test_texts(task, tmp_path):
-    sts = task(
-        "sts",
-        ["b", "a", "Seen in TREC?", "!", "\U0001f600 \U0001f680"],
-        {"sentence1": ["q"], "sentence2": ["Seen in pairs"], "score": [1.0]},
-    )
-    trec = task(
-        "trec",
-        ["a", "c", "seen, in pairs"],
-        {"text": ["seen in trec", "\U0001f600\U0001f680"], "label": ["c", "c"]},
-    )
-    out = tmp_path / "texts" / "all.parquet"
-    report = build_texts([sts, trec], [trec, sts], out)
-    texts = load_texts(out)
-    assert texts.texts == ["b", "a", "!", "c"]
-    assert texts.keys == [text_key(text) for text in texts.texts]
-    assert (report.duplicates, report.leaked, report.texts) == (1, 3, 4)
-    written = json.loads((tmp_path / "texts" / "all.json").read_text("utf-8"))
-    assert written["tasks"] == report.tasks == {"sts": 5, "trec": 3}
-
-
-def test_a_label_is_not_taken_for_a_test_text(task, tmp_path):
-    """The label column of a test split holds words too, such as `abbreviation`."""
-    trec = task("trec", ["c"], {"text": ["x"], "label": ["c"]})
-    assert build_texts([trec], [trec], tmp_path / "t.parquet").texts == 1
-
-
-def test_nothing_left_is_an_error(task, tmp_path):
-    trec = task("trec", ["X!"], {"text": ["x"], "label": ["c"]})
-    with pytest.raises(DataError, match=r"t\.parquet: no text is left of 1"):
-        build_texts([trec], [trec], tmp_path / "t.parquet")
-
-
-def test_missing_inputs_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"texts\.parquet is missing; prepare the task first"):
-        build_texts([tmp_path], [], tmp_path / "t.parquet")
+def test_a_missing_set_is_named(tmp_path):
     with pytest.raises(DataError, match=r"t\.parquet is missing; build the text set first"):
         load_texts(tmp_path / "t.parquet")
 

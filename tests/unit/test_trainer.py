@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from emo.batches import Collator
-from emo.config import TrainingSettings
 from emo.config_methods import PooledSettings
+from emo.config_training import TrainingSettings
 from emo.encoder import load_encoder
 from emo.methods import build_method
 from emo.store import Store

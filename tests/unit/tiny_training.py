@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from emo.assembly import DistilSettings
-from emo.config import TrainingSettings
 from emo.config_methods import EmoPaperSettings, EmoSettings, PooledSettings
+from emo.config_training import TrainingSettings
 from emo.distil_inputs import DistilInputs
 from emo.requests import signal_request
 from emo.trainer import DistillationTrainer

@@ -46,6 +46,7 @@ SOURCES = {
     for source in [
         *(source for model in study.models().values() for source in model.sources),
         *(task.source for task in study.tasks.values()),
+        *(texts.corpus.source for texts in study.texts.values() if texts.corpus),
     ]
     if slug(source)
 }
@@ -144,9 +145,25 @@ def task_family(wildcards):
     return study.tasks[wildcards.task].family
 
 
-def texts_tasks(wildcards):
-    tasks = study.texts[wildcards.texts].tasks
-    return [f"resources/tasks/{task}" for task in tasks]
+def texts_given(wildcards):
+    """The prepared tasks, or the file, that a text set is gathered from."""
+    texts = study.texts[wildcards.texts]
+    tasks = [f"resources/tasks/{task}" for task in texts.tasks]
+    if texts.corpus is None:
+        return {"tasks": tasks}
+    return {
+        "corpus": source_path(texts.corpus.source),
+        "files": local_files(texts.corpus.source),
+    }
+
+
+def texts_options(wildcards):
+    given = texts_given(wildcards)
+    return given["tasks"] if "tasks" in given else [f"--corpus={given['corpus']}"]
+
+
+def texts_settings(wildcards):
+    return as_json(study.texts[wildcards.texts].model_dump(mode="json"))
 
 
 def unseen_tasks(wildcards):

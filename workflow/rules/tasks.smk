@@ -31,9 +31,9 @@ rule task:
 
 
 rule texts:
-    """Unite the train texts of tasks, without any text that a task of the study tests on."""
+    """Gather training texts, without any text that a task of the study tests on."""
     input:
-        tasks=texts_tasks,
+        unpack(texts_given),
         unseen=unseen_tasks,
     output:
         texts="resources/texts/{texts}.parquet",
@@ -45,9 +45,16 @@ rule texts:
     conda:
         "../../envs/emo.yaml"
     params:
+        given=texts_options,
+        settings=texts_settings,
         unseen=lambda wildcards, input: [f"--unseen={path}" for path in input.unseen],
-        code=code_version("emo.texts"),
+        code=code_version("emo.training_texts"),
     message:
         "Gather the training texts {wildcards.texts}"
     shell:
-        "python -m emo texts {input.tasks} {params.unseen} --out {output.texts} --log {log}"
+        """
+        python -m emo texts {params.given:q} {params.unseen} \
+            --settings {params.settings:q} \
+            --out {output.texts} \
+            --log {log}
+        """

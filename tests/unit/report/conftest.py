@@ -79,6 +79,7 @@ def write_run(folder, task, method, seed):
         "family": family,
         "metrics": {name: score, "also": 0.25},
         "main": name,
+        "validation": 0.5,
         "model": {"parameters": PARAMETERS.get(method, 17_400_000)},
         "test_sha256": ITEMS[task],
         "texts": 170,

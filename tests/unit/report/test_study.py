@@ -35,7 +35,8 @@ def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):
     report_study(study, Path("results"))
     table = pd.read_csv("results/summary.csv")
     assert list(table.columns) == [
-        "teacher", "student", "task", "family", "method", "seed", "metric", "score", "main"
+        "teacher", "student", "task", "family", "method", "seed", "metric", "score", "main",
+        "validation",
     ]  # fmt: skip
     run = ["teacher", "student", "task", "method", "seed"]
     assert len(table[run].drop_duplicates()) == len(study_runs(study))

@@ -7,7 +7,9 @@ def test_the_table_is_long_and_has_one_main_metric_a_run(fake):
     out = fake.folder / "summary.csv"
     write_summary(fake.runs, out)
     table = pd.read_csv(out)
-    assert ",".join(table.columns) == "teacher,student,task,family,method,seed,metric,score,main"
+    columns = "teacher,student,task,family,method,seed,metric,score,main,validation"
+    assert ",".join(table.columns) == columns
+    assert (table["validation"].notna() == table["main"]).all()
     run = ["teacher", "student", "task", "method", "seed"]
     assert len(table) == 2 * len(fake.manifest)
     assert (table.groupby(run)["main"].sum() == 1).all()
