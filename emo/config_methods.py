@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from emo.config_sources import Settings
+from emo.config_token_options import TokenOptions
 
 Family = Literal["classification", "pairs", "sts"]
 AlignmentMethod = Literal["mined", "mined-dp", "span", "mined-types", "mined-masses"]
@@ -147,7 +148,7 @@ class PooledSettings(PooledTerms):
     form: Literal["pooled"]
 
 
-class TokenTerms(PooledTerms):
+class TokenTerms(TokenOptions, PooledTerms):
     """Terms on tokens beside those on the pooled vector, with the values of the repaired form."""
 
     weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", "attention", "transport")
@@ -198,6 +199,15 @@ class TokenTerms(PooledTerms):
             raise ValueError(
                 f"`rows: {self.rows}` is too few for `cka: {self.cka}`, which needs {needed}; "
                 "every text would be left out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _masses_with_power(self) -> Self:
+        if self.masses == "softmax" and self.mass_power != 1.0:
+            raise ValueError(
+                f"`mass_power: {self.mass_power}` needs `masses: share`; a softmax has no share "
+                "to sharpen"
             )
         return self
 

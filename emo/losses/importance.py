@@ -13,22 +13,24 @@ from emo.losses.shapes import require_masks, require_shapes
 
 
 @in_full_precision
-def teacher_masses(importance: Tensor, mask: Tensor) -> Tensor:
+def teacher_masses(importance: Tensor, mask: Tensor, power: float = 1.0) -> Tensor:
     """Turn teacher importance into masses by dividing by the total (repaired form).
 
     Formula:
-        b_j = s_j / (sum over mask of s), 0 outside the mask
+        b_j = s_j^p / (sum over mask of s^p), 0 outside the mask
 
     Args:
         importance: (B, R), non-negative where `mask` is True.
         mask: (B, R) bool. A caller excludes a whole text with a row of False.
+        power: p >= 0; above 1 it sharpens, below 1 it flattens, and 0 gives every token of the
+            mask the same mass, whatever its importance.
 
     Returns:
-        (B, R) masses. A text without importance (mask all False, or every importance 0) gets a
-        row of zeros.
+        (B, R) masses. A text without importance (mask all False, or every importance 0 and p > 0)
+        gets a row of zeros.
 
     Raises:
-        ValueError: Shapes disagree or the mask is not boolean.
+        ValueError: Shapes disagree, the mask is not boolean, or power < 0.
 
     Example:
         >>> teacher_masses(torch.tensor([[3.0, 1.0, 9.0]]), torch.tensor([[True, True, False]]))
@@ -36,7 +38,15 @@ def teacher_masses(importance: Tensor, mask: Tensor) -> Tensor:
     """
     require_shapes(importance=(importance, "B R"), mask=(mask, "B R"))
     require_masks(mask=mask)
-    return _divide_by_total(importance.masked_fill(~mask, 0.0))
+    if power < 0:
+        raise ValueError(f"power must not be negative, got {power}")
+    importance = importance.masked_fill(~mask, 0.0)
+    if power != 1.0:
+        # In units of the greatest, so that no power takes a whole text below the least float.
+        greatest = importance.amax(dim=1, keepdim=True)
+        relative = importance / torch.where(greatest > 0, greatest, 1.0)
+        importance = relative.pow(power).masked_fill(~mask, 0.0)
+    return _divide_by_total(importance)
 
 
 @in_full_precision

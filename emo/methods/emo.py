@@ -126,6 +126,6 @@ class EmoMethod(PooledMethod):
             teacher_mass = paper_teacher_masses(importance, teacher_mask)
             student_mass = paper_student_masses(teacher_mass, teacher_mask, pairs, student_mask)
         else:
-            teacher_mass = teacher_masses(importance, teacher_mask)
+            teacher_mass = teacher_masses(importance, teacher_mask, self.settings.mass_power)
             student_mass = student_masses(teacher_mass, pairs, student_mask, self.settings.floor)
         return student_mass, teacher_mass

@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from emo.config_methods import EmoPaperSettings, EmoSettings, TokenTerms
+from emo.config_token_options import TokenOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +23,16 @@ def test_the_table_of_switches_is_that_of_the_settings():
         if getattr(paper, name) != getattr(emo, name)
     }
     assert told == differ
+
+
+def test_the_table_of_options_is_that_of_the_settings():
+    """Each has the same default in both forms, so that neither form says anything of it."""
+    text = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    part = text[text.index("## Options beyond") : text.index("## Maps between")]
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| [^|]+ \|$", part, re.MULTILINE)
+    options = TokenOptions()
+    told = {key: yaml.safe_load(value) for key, value in rows}
+    assert told == {name: getattr(options, name) for name in TokenOptions.model_fields}
 
 
 def test_the_readme_gives_both_defaults_of_every_key():

@@ -45,6 +45,37 @@ def test_teacher_masses_without_importance_are_zero():
     assert teacher_masses(torch.zeros(1, 3), mask_of(3, width=3)).eq(0).all()
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
+def test_a_power_of_the_importance_equals_a_slow_loop(power):
+    importance = torch.rand(3, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    importance[0, 1] = 0.0
+    mask = mask_of(6, 2, 0, width=6)
+    expected = torch.zeros(3, 6, dtype=torch.float64)
+    for b, length in enumerate((6, 2)):
+        powers = [importance[b, j].item() ** power for j in range(length)]
+        for j, value in enumerate(powers):
+            expected[b, j] = value / sum(powers)
+    importance[~mask] = torch.nan
+    torch.testing.assert_close(teacher_masses(importance, mask, power), expected)
+
+
+def test_power_one_is_the_plain_share_to_the_last_bit():
+    importance, mask = torch.rand(4, 9), mask_of(9, 5, 7, 1, width=9)
+    kept = importance.masked_fill(~mask, 0.0)
+    assert torch.equal(teacher_masses(importance, mask, 1.0), kept / kept.sum(dim=1, keepdim=True))
+
+
+def test_no_power_takes_a_whole_text_below_the_least_float():
+    masses = teacher_masses(torch.tensor([[1e-3, 2e-3]]), mask_of(2, width=2), 30.0)
+    torch.testing.assert_close(masses, torch.tensor([[2.0**-30, 1.0]]))
+    assert teacher_masses(torch.zeros(1, 3), mask_of(3, width=3), 2.0).eq(0).all()
+
+
+def test_a_negative_power_is_refused():
+    with pytest.raises(ValueError, match="power must not be negative, got -1"):
+        teacher_masses(torch.ones(1, 2), mask_of(2, width=2), -1.0)
+
+
 @pytest.mark.parametrize("floor", [0.0, 0.1, 1.0])
 def test_student_masses_equal_a_slow_loop(floor):
     generator = torch.Generator().manual_seed(2)

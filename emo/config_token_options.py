@@ -1,0 +1,20 @@
+"""Keys of a method with token terms that neither form of EMO sets.
+
+They are the same in both forms, and their defaults leave both as they are. ``docs/method.md``
+lists them.
+"""
+
+from pydantic import Field
+
+from emo.config_sources import Settings
+
+
+class TokenOptions(Settings):
+    """What may be tried beyond the two forms."""
+
+    mass_power: float = Field(
+        1.0,
+        ge=0.0,
+        description="power of the importance before its share is taken: above 1 sharper masses, "
+        "below 1 flatter ones, with 0 equal ones",
+    )
