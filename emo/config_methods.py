@@ -151,7 +151,8 @@ class PooledSettings(PooledTerms):
 class TokenTerms(TokenOptions, PooledTerms):
     """Terms on tokens beside those on the pooled vector, with the values of the repaired form."""
 
-    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", "attention", "transport")
+    token_weights: ClassVar[tuple[str, ...]] = ("attention", "transport")
+    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", *token_weights)
 
     task: Task = 0.0
     attention: Attention = 0.2
@@ -199,6 +200,17 @@ class TokenTerms(TokenOptions, PooledTerms):
             raise ValueError(
                 f"`rows: {self.rows}` is too few for `cka: {self.cka}`, which needs {needed}; "
                 "every text would be left out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _some_term_all_along(self) -> Self:
+        lasting = [weight for weight in self.weights if weight not in self.token_weights]
+        if self.token_schedule != "constant" and not any(getattr(self, name) for name in lasting):
+            names = " or ".join(f"`{name}`" for name in lasting)
+            raise ValueError(
+                f"`token_schedule: {self.token_schedule}` leaves steps without a term; "
+                f"give {names} a weight above 0"
             )
         return self
 

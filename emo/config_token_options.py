@@ -4,9 +4,19 @@ They are the same in both forms, and their defaults leave both as they are. ``do
 lists them.
 """
 
+from typing import Annotated, Literal
+
 from pydantic import Field
 
 from emo.config_sources import Settings
+
+TokenSchedule = Annotated[
+    Literal["constant", "fade", "grow"],
+    Field(
+        description="weights of the terms on tokens over the training: `fade` from full at the "
+        "first step to 0 at half of the steps, `grow` from 0 to full there"
+    ),
+]
 
 
 class TokenOptions(Settings):
@@ -18,3 +28,4 @@ class TokenOptions(Settings):
         description="power of the importance before its share is taken: above 1 sharper masses, "
         "below 1 flatter ones, with 0 equal ones",
     )
+    token_schedule: TokenSchedule = "constant"

@@ -127,9 +127,11 @@ def _train(
 
 def _log_left_out(history: Sequence[Mapping[str, Any]], batch_size: int) -> None:
     """Say how many texts of a batch a term could not use, on average over the recorded steps."""
-    for reason in history[-1]["counts"]:
-        counts = [record["counts"][reason] for record in history]
-        logger.info("%s: %.1f of %d texts a step", reason, sum(counts) / len(history), batch_size)
+    reasons = dict.fromkeys(reason for record in history for reason in record["counts"])
+    for reason in reasons:
+        # A term on a schedule is not in every record.
+        counts = [record["counts"][reason] for record in history if reason in record["counts"]]
+        logger.info("%s: %.1f of %d texts a step", reason, sum(counts) / len(counts), batch_size)
         if min(counts) >= batch_size:
             logger.warning(
                 "%s: every text of every recorded step, so that the term taught nothing; see "

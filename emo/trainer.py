@@ -95,6 +95,7 @@ class DistillationTrainer(Trainer):
         Raises:
             DataError: A term is not finite; the message names step and term.
         """
+        self._distillation.method.progress = self.state.global_step / self._settings.steps
         terms: Terms = model(**inputs)
         loss = terms.total()
         step = self.state.global_step + 1

@@ -60,7 +60,13 @@ class Terms:
 
 
 class Method(nn.Module, ABC):
-    """A distillation method; parameters of its own are projections, dropped after training."""
+    """A distillation method; parameters of its own are projections, dropped after training.
+
+    Attributes:
+        progress: Share of the training's steps that are done; whoever trains sets it before each.
+    """
+
+    progress: float = 0.0
 
     @abstractmethod
     def forward(self, student: Encoder, batch: Batch) -> Terms:

@@ -28,6 +28,7 @@ from emo.losses import (
 )
 from emo.methods.base import Batch, Terms
 from emo.methods.pooled import PooledMethod
+from emo.methods.schedule import token_share
 from emo.methods.space import Space
 from emo.methods.task import TaskTerm
 
@@ -61,8 +62,10 @@ class EmoMethod(PooledMethod):
     def forward(self, student: Encoder, batch: Batch) -> Terms:
         """Return the weighted terms; those of weight zero are left out, with all that they cost."""
         settings = self.settings
+        share = token_share(settings.token_schedule, self.progress)
+        weights = {name: share * getattr(settings, name) for name in settings.token_weights}
         capture = None
-        if settings.attention:
+        if weights["attention"]:
             capture = Capture(layers=self.student_layers, positions=batch["row_positions"])
         own_rows = settings.row_text == "original"
         encoding = student(batch["input_ids"], batch["mask"], capture if own_rows else None)
@@ -71,14 +74,16 @@ class EmoMethod(PooledMethod):
         if settings.task:
             terms["task"] = settings.task * self.task(student, encoding, batch)
         terms |= self.pooled_terms(encoding.vectors, batch)
-        if settings.attention:
+        if weights["attention"]:
             row_pass = encoding
             if not own_rows:
                 row_pass = student(batch["row_input_ids"], batch["row_input_mask"], capture)
-            terms["attention"], skipped = self._attention(row_pass.rows, batch)
+            loss, skipped = self._attention(row_pass.rows, batch)
+            terms["attention"] = weights["attention"] * loss
             counts |= skipped
-        if settings.transport:
-            terms["transport"], skipped = self._transport(student, encoding, batch)
+        if weights["transport"]:
+            loss, skipped = self._transport(student, encoding, batch)
+            terms["transport"] = weights["transport"] * loss
             counts |= skipped
         return Terms(terms, encoding.vectors, counts)
 
@@ -90,7 +95,7 @@ class EmoMethod(PooledMethod):
             self.settings.cka,
             self.settings.cka_reduction,
         )
-        return self.settings.attention * result.loss, {"attention_skipped": result.texts_skipped}
+        return result.loss, {"attention_skipped": result.texts_skipped}
 
     def _transport(
         self, student: Encoder, encoding: Encoding, batch: Batch
@@ -115,7 +120,7 @@ class EmoMethod(PooledMethod):
             "transport_skipped": result.empty.sum(),
             "transport_unconverged": (~result.converged).sum(),
         }
-        return settings.transport * result.loss.sum() / moved.clamp(min=1), counts
+        return result.loss.sum() / moved.clamp(min=1), counts
 
     def _masses(
         self, batch: Batch, student_mask: Tensor, teacher_mask: Tensor

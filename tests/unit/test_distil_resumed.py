@@ -19,14 +19,14 @@ from .tiny_training import inputs, killed_at, settings, weights
 def interrupted(tiny, tmp_path):
     """Interrupt a training and return how to run it again."""
 
-    def interrupted(form, step):
+    def interrupted(form, step, **chosen):
         def again(**changes):
             chosen = {"settings": settings(form), "inputs": inputs(tiny, form)} | changes
             distil(chosen["settings"], chosen["inputs"], [], tmp_path / "checks", tmp_path / "out")
             return tmp_path / "out"
 
         with killed_at(step):
-            again()
+            again(**chosen)
         return again
 
     return interrupted
@@ -52,6 +52,23 @@ def test_a_resumed_training_ends_as_an_undisturbed_one(
     assert read_json(out / "training.json")["resumed_from_step"] == last
     assert weights(out) == weights(undisturbed(form))
     assert read_history(out / "history.jsonl") == read_history(undisturbed(form) / "history.jsonl")
+
+
+@pytest.mark.parametrize("schedule", ["fade", "grow"])
+def test_a_schedule_of_the_token_terms_goes_on_where_it_stopped(
+    tiny, interrupted, tmp_path, schedule
+):
+    """The share of the steps that are done is that of the whole training, not of the part."""
+    moving = settings("emo", method={"token_schedule": schedule}, gradient_norms_every=6)
+    whole = tmp_path / "whole"
+    distil(moving, inputs(tiny), [], tmp_path / "other-checks", whole)
+    out = interrupted("emo", 5, settings=moving)(settings=moving)
+    assert read_json(out / "training.json")["resumed_from_step"] == 4
+    assert weights(out) == weights(whole)
+    history = read_history(out / "history.jsonl")
+    assert history == read_history(whole / "history.jsonl")
+    recorded = ["transport" in record["terms"] for record in history]
+    assert recorded == [{"fade": step < 3, "grow": step > 0}[schedule] for step in range(6)]
 
 
 def test_a_training_that_is_killed_again_and_again_ends_the_same(undisturbed, interrupted):
