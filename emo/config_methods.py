@@ -95,11 +95,11 @@ CkaReduction = Annotated[
 ]
 MassMap = Annotated[
     Literal["mined", "mined-dp", "span", "mined-masses"],
-    Field(description="map that carries the teacher's masses to the student"),
+    Field(description="map that pairs tokens and carries the teacher's masses to the student"),
 ]
 Tokens = Annotated[
     Literal["text", "all"],
-    Field(description="tokens that give and take mass: those of the text, or special ones too"),
+    Field(description="tokens whose states are compared: those of the text, or special ones too"),
 ]
 Masses = Annotated[
     Literal["share", "softmax"],
@@ -151,7 +151,8 @@ class PooledSettings(PooledTerms):
 class TokenTerms(TokenOptions, PooledTerms):
     """Terms on tokens beside those on the pooled vector, with the values of the repaired form."""
 
-    token_weights: ClassVar[tuple[str, ...]] = ("attention", "transport")
+    state_weights: ClassVar[tuple[str, ...]] = ("transport", "matched", "relations")
+    token_weights: ClassVar[tuple[str, ...]] = ("attention", *state_weights)
     weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", *token_weights)
 
     task: Task = 0.0
@@ -170,7 +171,9 @@ class TokenTerms(TokenOptions, PooledTerms):
     tokens: Tokens = "text"
     masses: Masses = "share"
     cost: Cost = "cosine"
-    centred: bool = Field(True, description="take mean states off before the cost is computed")
+    centred: bool = Field(
+        True, description="take mean states off before tokens are compared, by `relations` never"
+    )
     solver: Solver = "envelope"
     epsilon: float = Field(0.1, gt=0.0, description="entropic regularisation of transport")
     rounds: int = Field(100, ge=1, description="most Sinkhorn rounds")

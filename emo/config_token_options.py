@@ -18,6 +18,14 @@ TokenSchedule = Annotated[
     ),
 ]
 
+RelationCka = Annotated[
+    Literal["pooled", "debiased"],
+    Field(
+        description="CKA of `relations`, debiased: `pooled` over all mapped tokens of a batch at "
+        "once, `debiased` text by text"
+    ),
+]
+
 
 class TokenOptions(Settings):
     """What may be tried beyond the two forms."""
@@ -29,3 +37,16 @@ class TokenOptions(Settings):
         "below 1 flatter ones, with 0 equal ones",
     )
     token_schedule: TokenSchedule = "constant"
+    matched: float = Field(
+        0.0,
+        ge=0.0,
+        description="weight of 1 - cosine of the states of mapped tokens, averaged by the "
+        "teacher's masses",
+    )
+    relations: float = Field(
+        0.0,
+        ge=0.0,
+        description="weight of 1 - CKA between the states of mapped tokens, which needs no map "
+        "between the widths",
+    )
+    relation_cka: RelationCka = "pooled"

@@ -14,7 +14,7 @@ class DistilInputs:
         student: The prepared, untrained student.
         texts: The text set.
         store: The file of the store of the teacher's signals.
-        alignment: The token map, for methods with a transport term.
+        alignment: The token map, for methods with a term on token states.
         rows: The file of the store of attention rows, for methods with an attention term.
         teacher: The prepared teacher, where its store holds no token states.
         row_alignment: The map that its attention rows are selected from, instead of ``rows``.

@@ -155,7 +155,7 @@ class SignalRequest:
     """Everything a method asks for besides the signals that every store holds.
 
     Attributes:
-        alignment: The map for the transport term, None without one.
+        alignment: The map for the terms on token states, None without one.
         rows: The attention rows, None without an attention term.
     """
 
@@ -167,8 +167,9 @@ def signal_request(settings: MethodSettings, family: Family) -> SignalRequest:
     """Return what a method asks for on a text set of a family."""
     if not isinstance(settings, TokenTerms):
         return SignalRequest()
+    compared = any(getattr(settings, weight) for weight in settings.state_weights)
     return SignalRequest(
-        AlignmentRequest(settings.mass_map) if settings.transport else None,
+        AlignmentRequest(settings.mass_map) if compared else None,
         _row_request(settings, family) if settings.attention else None,
     )
 

@@ -6,14 +6,17 @@ from emo.losses.contrastive import info_nce
 from emo.losses.cosine import mean_cosine
 from emo.losses.cost import attention_cost, centred_states, cosine_cost, euclidean_cost
 from emo.losses.importance import (
+    pair_shares,
     paper_student_masses,
     paper_teacher_masses,
     student_masses,
     teacher_masses,
 )
+from emo.losses.matched import PairLoss, matched_loss
 from emo.losses.paper_transport import paper_transport_loss
 from emo.losses.plan import TransportLoss
 from emo.losses.pooled import cosine_loss, relational_loss
+from emo.losses.relations import relation_loss
 from emo.losses.root_cka import root_cka
 from emo.losses.similarity import similarity_loss
 from emo.losses.task import class_loss, score_loss
@@ -23,6 +26,7 @@ __all__ = [
     "MINIMUM_ROWS",
     "CkaLoss",
     "Estimator",
+    "PairLoss",
     "Reduction",
     "TransportLoss",
     "attention_cost",
@@ -34,11 +38,14 @@ __all__ = [
     "cosine_loss",
     "euclidean_cost",
     "info_nce",
+    "matched_loss",
     "mean_cosine",
+    "pair_shares",
     "paper_student_masses",
     "paper_teacher_masses",
     "paper_transport_loss",
     "pooled_cka",
+    "relation_loss",
     "relational_loss",
     "root_cka",
     "score_loss",

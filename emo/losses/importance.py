@@ -81,16 +81,10 @@ def student_masses(
         >>> student_masses(mass, pairs, torch.tensor([[True, True, True]]), floor=0.0)
         tensor([[0.2500, 0.7500, 0.0000]])
     """
-    _check_map(teacher_mass, pairs, student_mask)
     if floor < 0:
         raise ValueError(f"floor must not be negative, got {floor}")
-    text, teacher_position, student_position = pairs.unbind(dim=1)
-    counted = student_mask[text, student_position].to(teacher_mass.dtype)
-    pieces = torch.zeros_like(teacher_mass).index_put(
-        (text, teacher_position), counted, accumulate=True
-    )
-    share = counted * teacher_mass[text, teacher_position]
-    share = share / pieces[text, teacher_position].clamp(min=1.0)
+    share = pair_shares(teacher_mass, pairs, student_mask)
+    text, _, student_position = pairs.unbind(dim=1)
     carried = teacher_mass.new_zeros(student_mask.shape).index_put(
         (text, student_position), share, accumulate=True
     )
@@ -98,6 +92,39 @@ def student_masses(
     mean = carried.sum(dim=1, keepdim=True) / holders.sum(dim=1, keepdim=True).clamp(min=1)
     filled = torch.where(student_mask & ~holders, floor * mean, carried)
     return _divide_by_total(filled)
+
+
+@in_full_precision
+def pair_shares(teacher_mass: Tensor, pairs: Tensor, student_mask: Tensor) -> Tensor:
+    """Split each teacher token's mass among the pairs that it is part of.
+
+    Formula:
+        w_ji = b_j / (number of pieces j is mapped to)
+
+    Args:
+        teacher_mass: (B, R) masses.
+        pairs: (P, 3) int64, rows (batch index, teacher position, student position).
+        student_mask: (B, S) bool, student tokens that may hold mass.
+
+    Returns:
+        (P,) shares; 0 for a pair whose student token lies outside `student_mask`.
+
+    Raises:
+        ValueError: Shapes disagree, the mask is not boolean, or pairs are not int64.
+
+    Example:
+        >>> pairs = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 1, 1]])
+        >>> pair_shares(torch.tensor([[0.5, 0.25]]), pairs, torch.tensor([[True, True]]))
+        tensor([0.2500, 0.2500, 0.2500])
+    """
+    _check_map(teacher_mass, pairs, student_mask)
+    text, teacher_position, student_position = pairs.unbind(dim=1)
+    counted = student_mask[text, student_position].to(teacher_mass.dtype)
+    pieces = torch.zeros_like(teacher_mass).index_put(
+        (text, teacher_position), counted, accumulate=True
+    )
+    share = counted * teacher_mass[text, teacher_position]
+    return share / pieces[text, teacher_position].clamp(min=1.0)
 
 
 @in_full_precision

@@ -11,7 +11,7 @@ always
 ``student_mask``            (B, S) bool      student tokens but the prompt's
 ``student_text``            (B, S) bool      of these, tokens that are not special
 ``teacher_vectors``         (B, D_t)         final teacher embeddings
-with a transport term
+with a term on token states
 ``teacher_states``          (B, R, D_t)      teacher token states
 ``teacher_mask``            (B, R) bool      teacher tokens but the prompt's
 ``teacher_text``            (B, R) bool      teacher tokens that are not special

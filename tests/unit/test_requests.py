@@ -101,7 +101,7 @@ def test_a_training_needs_no_more_than_its_method_asks_for(tiny, tmp_path, zero)
     usual = settings("emo", steps=2).model_copy(update={"method": method})
     distil(usual, given, [], tmp_path / "checks", tmp_path / "out")
     for record in read_history(tmp_path / "out" / "history.jsonl"):
-        assert record["terms"].keys() == {*EmoSettings.weights} - {"task"} - zero
+        assert record["terms"].keys() == {"cosine", "relational", "attention", "transport"} - zero
 
 
 @pytest.mark.parametrize(

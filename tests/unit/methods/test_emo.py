@@ -138,6 +138,46 @@ def test_transport(collators, student_of, build, read, pairs, store):
     assert terms.counts["transport_unconverged"] == 0
 
 
+def test_matched(collators, student_of, build, read, pairs, store):
+    """The teacher's masses weigh the pairs of a text; a text without pairs has no part."""
+    student, losses = student_of("emo"), []
+    for (teacher, student_pass), mapped in zip(read, pairs, strict=True):
+        mass = importance(teacher)
+        total = 0.0
+        for t, s in mapped:
+            ours = apply(student.head, student_pass.states[s]) - store["vector_centre"]
+            total += mass[t] * (1 - cosine(ours, array(teacher.states[t]) - store["state_centre"]))
+        losses.append(total / sum(mass[t] for t, _ in mapped))
+    terms = build("emo", matched=1.0)(student, collators["emo"](TEXTS))
+    assert terms.losses["matched"].item() == pytest.approx(np.mean(losses), abs=1e-5)
+    assert terms.counts["matched_skipped"] == 0
+
+
+@pytest.mark.parametrize("estimator", ["pooled", "debiased"])
+def test_relations(collators, student_of, build, read, pairs, estimator):
+    """Debiased CKA of the states themselves, over all pairs or over the pairs of each text."""
+    rows = [
+        (
+            array(student_pass.states[[s for _, s in mapped]]),
+            array(teacher.states[[t for t, _ in mapped]]),
+        )
+        for (teacher, student_pass), mapped in zip(read, pairs, strict=True)
+    ]
+    groups = [both for both in rows if len(both[0]) >= 4]
+    if estimator == "pooled":
+        groups = [tuple(np.concatenate(side) for side in zip(*rows, strict=True))]
+    losses = []
+    for ours, theirs in groups:
+        grams = ours @ ours.T, theirs @ theirs.T
+        norm = np.sqrt(hsic(grams[0], grams[0]) * hsic(grams[1], grams[1]))
+        losses.append(1 - hsic(*grams) / norm)
+    method = build("emo", relations=1.0, relation_cka=estimator)
+    terms = method(student_of("emo"), collators["emo"](TEXTS))
+    assert terms.losses["relations"].item() == pytest.approx(np.mean(losses), abs=1e-4)
+    few = len(rows) - len(groups) if estimator == "debiased" else 0
+    assert terms.counts["relations_skipped"] == few
+
+
 @pytest.mark.parametrize(
     ("weight", "unread"),
     [

@@ -4,6 +4,9 @@ import pytest
 import torch
 
 from emo.config_methods import EmoPaperSettings, EmoSettings
+from emo.requests import AlignmentRequest, SignalRequest, signal_request
+
+from .conftest import drop_last_text
 
 EMO = EmoSettings(form="emo")
 TEXTS = [0, 3, 4, 17, 18, 19, 21, 23]
@@ -25,6 +28,54 @@ def test_a_power_of_the_masses_moves_the_transport_and_nothing_else(losses, powe
     usual, other = losses(), losses(mass_power=power)
     assert not torch.isclose(usual.pop("transport"), other.pop("transport"), rtol=1e-4)
     assert all(torch.equal(term, other[name]) for name, term in usual.items())
+
+
+@pytest.mark.parametrize("form", ["emo", "emo-paper"])
+@pytest.mark.parametrize("alone", ["matched", "relations"])
+def test_a_term_of_its_own_needs_no_transport(student_for, collator_for, build_for, form, alone):
+    """It asks for states and map by itself, and the projection on either side serves it."""
+    nothing = dict.fromkeys(EmoSettings.model_fields.keys() & set(EMO.weights), 0.0)
+    kind = EmoSettings if form == "emo" else EmoPaperSettings
+    settings = kind(form=form, **(nothing | {alone: 0.5}))
+    assert signal_request(settings, "sts") == SignalRequest(AlignmentRequest(settings.mass_map))
+    student, method = student_for(settings), build_for(settings)
+    terms = method(student, collator_for(settings)(TEXTS))
+    assert terms.losses.keys() == {alone}
+    terms.total().backward()
+    reached = [w.grad.abs().sum() for w in student.transformer.parameters() if w.grad is not None]
+    assert sum(reached) > 0
+    heads = list(student.head.parameters() if form == "emo" else method.parameters())
+    assert all((head.grad is not None) == (alone == "matched") for head in heads)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"matched": 1.0}, {"relations": 1.0, "relation_cka": "debiased"}]
+)
+def test_padding_and_order_of_the_batch_change_nothing(
+    student_for, collator_for, build_for, changes
+):
+    settings = EMO.model_copy(update=changes)
+    student, method, collator = student_for(settings), build_for(settings), collator_for(settings)
+    texts, longest = [0, 4, 17, 19], 20
+    alone = method(student, collator(texts)).losses
+    padded = method(student, drop_last_text(collator([*texts, longest]))).losses
+    backwards = method(student, collator(texts[::-1])).losses
+    for name, term in alone.items():
+        torch.testing.assert_close(padded[name], term, atol=2e-5, rtol=1e-4, msg=name)
+        torch.testing.assert_close(backwards[name], term, atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_new_terms_follow_the_schedule(student_for, collator_for, build_for):
+    settings = EMO.model_copy(update={"matched": 1.0, "relations": 1.0, "token_schedule": "fade"})
+    student, method = student_for(settings), build_for(settings)
+    batch = collator_for(settings)(TEXTS)
+    full = method(student, batch).losses
+    method.progress = 0.25
+    half = method(student, batch).losses
+    for name in settings.token_weights:
+        torch.testing.assert_close(half[name], full[name] / 2)
+    method.progress = 0.5
+    assert method(student, batch).losses.keys() == {"cosine", "relational"}
 
 
 def test_a_power_of_softmax_masses_is_refused():

@@ -1,0 +1,81 @@
+"""Transport of token states: masses, costs and solvers as a method's settings choose them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from torch import Tensor
+
+from emo.config_methods import TokenTerms
+from emo.losses import (
+    TransportLoss,
+    attention_cost,
+    cosine_cost,
+    euclidean_cost,
+    paper_student_masses,
+    paper_teacher_masses,
+    paper_transport_loss,
+    student_masses,
+    teacher_masses,
+    transport_loss,
+)
+
+COSTS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
+    {"cosine": cosine_cost, "euclidean": euclidean_cost, "attention": attention_cost}
+)
+SOLVERS: Mapping[str, Callable[..., TransportLoss]] = MappingProxyType(
+    {"envelope": transport_loss, "unrolled": paper_transport_loss}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a batch that count, and the map between them.
+
+    Attributes:
+        student_mask: ``(B, S)`` bool.
+        teacher_mask: ``(B, R)`` bool.
+        pairs: ``(P, 3)``: text in batch, teacher column, student column.
+    """
+
+    student_mask: Tensor
+    teacher_mask: Tensor
+    pairs: Tensor
+
+
+def teacher_mass(settings: TokenTerms, importance: Tensor, tokens: Tokens) -> Tensor:
+    """Return the teacher's masses, ``(B, R)``."""
+    if settings.masses == "softmax":
+        return paper_teacher_masses(importance, tokens.teacher_mask)
+    return teacher_masses(importance, tokens.teacher_mask, settings.mass_power)
+
+
+def student_mass(settings: TokenTerms, teacher_mass: Tensor, tokens: Tokens) -> Tensor:
+    """Return the student's masses, ``(B, S)``, which follow from the teacher's."""
+    if settings.masses == "softmax":
+        return paper_student_masses(
+            teacher_mass, tokens.teacher_mask, tokens.pairs, tokens.student_mask
+        )
+    return student_masses(teacher_mass, tokens.pairs, tokens.student_mask, settings.floor)
+
+
+def transport(
+    settings: TokenTerms, student: Tensor, teacher: Tensor, teacher_mass: Tensor, tokens: Tokens
+) -> TransportLoss:
+    """Move the student's masses to the teacher's.
+
+    Args:
+        settings: The method's part of the study.
+        student: ``(B, S, D)`` states.
+        teacher: ``(B, R, D)`` states in the same space.
+        teacher_mass: ``(B, R)``.
+        tokens: Tokens that count.
+    """
+    cost = COSTS[settings.cost](student, teacher, tokens.student_mask, tokens.teacher_mask)
+    return SOLVERS[settings.solver](
+        cost,
+        student_mass(settings, teacher_mass, tokens),
+        teacher_mass,
+        epsilon=settings.epsilon,
+        rounds=settings.rounds,
+    )
