@@ -22,6 +22,7 @@ from emo.stored_tokens import StoredTokens, tokens_of
 from emo.student import add_fitted_head, set_dropout
 from emo.texts import count_texts
 from emo.token_assembly import TokenAssembly
+from emo.token_head import fit_token_head
 from emo.trainer import Distillation
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,10 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         set_dropout(student, settings.method.dropout)
     if isinstance(settings.method, TokenTerms) and settings.method.task:
         _warn_of_equal_views(settings.method.dropout)
+    collator = _collator(settings, inputs, student, tokenized, signals, folder)
+    token_head = None
+    if isinstance(settings.method, TokenTerms) and settings.method.own_token_head:
+        token_head = fit_token_head(student, settings.method, collator, texts)
     rows = settings.request.rows
     method = build_method(
         settings.method,
@@ -93,8 +98,8 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         student_width=student.width,
         vector_centre=torch.from_numpy(signals["vector_centre"]),
         state_centre=torch.from_numpy(signals["state_centre"]),
+        token_head=token_head,
     )
-    collator = _collator(settings, inputs, student, tokenized, signals, folder)
     return Assembly(Distillation(student, method), collator, tokenized)
 
 

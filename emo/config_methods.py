@@ -155,6 +155,11 @@ class TokenTerms(TokenOptions, PooledTerms):
     token_weights: ClassVar[tuple[str, ...]] = ("attention", *state_weights)
     weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", *token_weights)
 
+    @property
+    def own_token_head(self) -> bool:
+        """Whether token states have a head of their own that a term makes use of."""
+        return self.token_head == "own" and bool(self.transport or self.matched)
+
     task: Task = 0.0
     attention: Attention = 0.2
     transport: Transport = 0.6
@@ -214,6 +219,15 @@ class TokenTerms(TokenOptions, PooledTerms):
             raise ValueError(
                 f"`token_schedule: {self.token_schedule}` leaves steps without a term; "
                 f"give {names} a weight above 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _head_with_projection(self) -> Self:
+        if self.token_head == "own" and self.projection == "teacher":
+            raise ValueError(
+                "`token_head: own` needs `projection: student`; with a projection on the "
+                "teacher's side the student's token states are compared as they are"
             )
         return self
 

@@ -26,6 +26,15 @@ RelationCka = Annotated[
     ),
 ]
 
+TokenHead = Annotated[
+    Literal["shared", "own"],
+    Field(
+        description="linear map of the student's token states into the teacher's space: the head "
+        "of its vectors, or one of their own, started by least squares on mapped tokens and "
+        "dropped after training"
+    ),
+]
+
 
 class TokenOptions(Settings):
     """What may be tried beyond the two forms."""
@@ -50,3 +59,4 @@ class TokenOptions(Settings):
         "between the widths",
     )
     relation_cka: RelationCka = "pooled"
+    token_head: TokenHead = "shared"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from emo.config_methods import MethodSettings, TokenTerms
 from emo.methods.base import Method
@@ -19,6 +19,7 @@ def build_method(
     student_width: int,
     vector_centre: Tensor,
     state_centre: Tensor,
+    token_head: nn.Linear | None = None,
     task: TaskTerm | None = None,
 ) -> Method:
     """Build a method with its own projections.
@@ -29,9 +30,10 @@ def build_method(
         student_width: Width of the student's states.
         vector_centre: ``(D_t,)`` mean teacher vector.
         state_centre: ``(D_t,)`` mean teacher token state.
+        token_head: Maps the student's token states, where the method has a head of their own.
         task: The task term of labelled batches; without one, InfoNCE over dropout views.
     """
-    space: Space = TeacherSpace(vector_centre, state_centre)
+    space: Space = TeacherSpace(vector_centre, state_centre, token_head)
     if settings.projection == "teacher":
         space = StudentSpace(vector_centre, state_centre, student_width)
     if not isinstance(settings, TokenTerms):

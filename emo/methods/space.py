@@ -54,13 +54,29 @@ class TeacherSpace(Space):
     """The teacher's own space: the student's head, which stays part of it, maps there.
 
     The head maps to the scale of the teacher's vectors, so their mean centres the student, of
-    tokens too. A mean over the batch would make a text's loss depend on its neighbours.
+    tokens too; a head of their own maps token states to those of the teacher. A mean over the
+    batch would make a text's loss depend on its neighbours.
+
+    Args:
+        vector_centre: ``(D_t,)`` mean teacher vector of the text set.
+        state_centre: ``(D_t,)`` mean teacher token state of the text set.
+        token_head: Maps token states; the student's own head does where it is None.
     """
 
+    def __init__(
+        self, vector_centre: Tensor, state_centre: Tensor, token_head: nn.Linear | None = None
+    ) -> None:
+        super().__init__(vector_centre, state_centre)
+        self.token_head = token_head
+
     def tokens(self, student: Encoder, student_states: Tensor, teacher_states: Tensor) -> Sides:
-        """Put the student's token states through its head."""
-        mapped = student.head(student_states)
-        return Sides(mapped, teacher_states, self.vector_centre, self.state_centre)
+        """Put the student's token states through the head."""
+        head = self.token_head
+        if head is None:
+            mapped, centre = student.head(student_states), self.vector_centre
+        else:
+            mapped, centre = head(student_states), self.state_centre
+        return Sides(mapped, teacher_states, centre, self.state_centre)
 
     def vectors(self, student_vectors: Tensor, teacher_vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Centre both by the teacher's mean: the student's vectors come out of its head."""

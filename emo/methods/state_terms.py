@@ -8,8 +8,9 @@ from emo.config_methods import TokenTerms
 from emo.encoder import Encoder, Encoding
 from emo.losses import centred_states, matched_loss, relation_loss
 from emo.methods.base import Batch
+from emo.methods.counted import Tokens, counted_tokens
 from emo.methods.space import Space
-from emo.methods.transport import Tokens, teacher_mass, transport
+from emo.methods.transport import teacher_mass, transport
 
 
 class StateTerms:
@@ -31,8 +32,7 @@ class StateTerms:
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return the weighted terms of a batch, and what was left out of them, by reason."""
         settings = self._settings
-        counted = "text" if settings.tokens == "text" else "mask"
-        tokens = Tokens(batch[f"student_{counted}"], batch[f"teacher_{counted}"], batch["pairs"])
+        tokens = counted_tokens(settings, batch)
         terms: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
         if weights["transport"] or weights["matched"]:

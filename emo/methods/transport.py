@@ -1,7 +1,6 @@
 """Transport of token states: masses, costs and solvers as a method's settings choose them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from torch import Tensor
@@ -19,6 +18,7 @@ from emo.losses import (
     teacher_masses,
     transport_loss,
 )
+from emo.methods.counted import Tokens
 
 COSTS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"cosine": cosine_cost, "euclidean": euclidean_cost, "attention": attention_cost}
@@ -26,21 +26,6 @@ COSTS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
 SOLVERS: Mapping[str, Callable[..., TransportLoss]] = MappingProxyType(
     {"envelope": transport_loss, "unrolled": paper_transport_loss}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of a batch that count, and the map between them.
-
-    Attributes:
-        student_mask: ``(B, S)`` bool.
-        teacher_mask: ``(B, R)`` bool.
-        pairs: ``(P, 3)``: text in batch, teacher column, student column.
-    """
-
-    student_mask: Tensor
-    teacher_mask: Tensor
-    pairs: Tensor
 
 
 def teacher_mass(settings: TokenTerms, importance: Tensor, tokens: Tokens) -> Tensor:

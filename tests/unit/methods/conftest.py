@@ -98,12 +98,14 @@ def build_for(tiny):
         torch.manual_seed(3)
         store = Store(tiny.store)
         rows = signal_request(settings, family).rows
+        own = settings.form != "pooled" and settings.own_token_head
         method = build_method(
             settings,
             student_layers=rows.student_layers(2) if rows else (),
             student_width=32,
             vector_centre=torch.from_numpy(store["vector_centre"]),
             state_centre=torch.from_numpy(store["state_centre"]),
+            token_head=torch.nn.Linear(32, 48) if own else None,
             task=task,
         )
         return method.eval()

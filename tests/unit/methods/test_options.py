@@ -78,6 +78,45 @@ def test_new_terms_follow_the_schedule(student_for, collator_for, build_for):
     assert method(student, batch).losses.keys() == {"cosine", "relational"}
 
 
+@pytest.mark.parametrize("alone", ["matched", "transport"])
+def test_a_head_of_its_own_leaves_that_of_the_vectors_alone(
+    student_for, collator_for, build_for, alone
+):
+    settings = EMO.model_copy(
+        update={"transport": 0.0, "attention": 0.0, alone: 1.0, "token_head": "own"}
+    )
+    student, method = student_for(settings), build_for(settings)
+    terms = method(student, collator_for(settings)(TEXTS)).losses
+    shared = build_for(settings.model_copy(update={"token_head": "shared"}))
+    other = shared(student, collator_for(settings)(TEXTS)).losses
+    assert torch.equal(terms["cosine"], other["cosine"])
+    assert not torch.isclose(terms[alone], other[alone], rtol=1e-3)
+    terms[alone].backward()
+    assert student.head.weight.grad is None
+    assert method.space.token_head.weight.grad.abs().sum() > 0
+    assert {"space.token_head.weight", "space.token_head.bias"} <= set(method.state_dict())
+
+
+def test_states_behind_their_own_head_are_centred_by_the_mean_teacher_state(
+    student_for, collator_for, build_for
+):
+    """A head that maps every token to that mean leaves nothing of it."""
+    settings = EMO.model_copy(update={"token_head": "own", "matched": 1.0})
+    student, method = student_for(settings), build_for(settings)
+    with torch.no_grad():
+        method.space.token_head.weight.zero_()
+        method.space.token_head.bias.copy_(method.space.state_centre)
+    terms = method(student, collator_for(settings)(TEXTS)).losses
+    torch.testing.assert_close(terms["matched"], torch.tensor(1.0))
+
+
+def test_an_own_head_needs_the_projection_on_the_students_side():
+    with pytest.raises(ValueError, match="`token_head: own` needs `projection: student`"):
+        EmoPaperSettings(form="emo-paper", token_head="own")
+    assert EmoPaperSettings(form="emo-paper", token_head="own", projection="student")
+    assert not EmoSettings(form="emo", token_head="own", transport=0.0).own_token_head
+
+
 def test_a_power_of_softmax_masses_is_refused():
     assert EmoPaperSettings(form="emo-paper").mass_power == 1.0
     with pytest.raises(ValueError, match="`mass_power: 2.0` needs `masses: share`"):
