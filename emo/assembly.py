@@ -1,12 +1,14 @@
 """From the files of a training to a model and its batches."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
 from pydantic import BaseModel, ConfigDict
+from torch import nn
 
 from emo.batches import Collator, TokenSignals
 from emo.config_methods import Family, MethodSettings, TokenTerms
@@ -22,7 +24,7 @@ from emo.stored_tokens import StoredTokens, tokens_of
 from emo.student import add_fitted_head, set_dropout
 from emo.texts import count_texts
 from emo.token_assembly import TokenAssembly
-from emo.token_head import fit_token_head
+from emo.token_heads import fit_token_heads
 from emo.trainer import Distillation
 
 logger = logging.getLogger(__name__)
@@ -88,9 +90,11 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
     if isinstance(settings.method, TokenTerms) and settings.method.task:
         _warn_of_equal_views(settings.method.dropout)
     collator = _collator(settings, inputs, student, tokenized, signals, folder)
-    token_head = None
-    if isinstance(settings.method, TokenTerms) and settings.method.own_token_head:
-        token_head = fit_token_head(student, settings.method, collator, texts)
+    token_heads: list[nn.Linear] = []
+    if isinstance(settings.method, TokenTerms):
+        _require_layers(settings.method.state_layers or (), student.layers)
+        if settings.method.own_token_head:
+            token_heads = fit_token_heads(student, settings.method, collator, texts)
     rows = settings.request.rows
     method = build_method(
         settings.method,
@@ -98,7 +102,7 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         student_width=student.width,
         vector_centre=torch.from_numpy(signals["vector_centre"]),
         state_centre=torch.from_numpy(signals["state_centre"]),
-        token_head=token_head,
+        token_heads=token_heads,
     )
     return Assembly(Distillation(student, method), collator, tokenized)
 
@@ -129,6 +133,15 @@ def _collator(
         rewrite = partial(compared_texts, normaliser=tokenizer)
         row_inputs = tokens_of(inputs.texts, tokenizer, folder / "normalised-tokens", rewrite)
     return Collator(tokenized, tokenized.keys, student.pad_id, signals, source, tokens, row_inputs)
+
+
+def _require_layers(chosen: Sequence[int], layers: int) -> None:
+    for layer in chosen:
+        if layer >= layers:
+            raise ConfigError(
+                f"state_layers: {layer} is out of range, the student has the layers 0 to "
+                f"{layers - 1}; change `state_layers` in the method"
+            )
 
 
 def _warn_of_equal_views(dropout: float | None) -> None:

@@ -232,6 +232,16 @@ class TokenTerms(TokenOptions, PooledTerms):
         return self
 
     @model_validator(mode="after")
+    def _layers_with_heads(self) -> Self:
+        mapped = self.transport or self.matched
+        if self.state_layers is not None and mapped and self.token_head != "own":
+            raise ValueError(
+                f"`state_layers: {self.state_layers}` with `transport` or `matched` needs "
+                "`token_head: own`; the head of the vectors reads last states only"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _masses_with_power(self) -> Self:
         if self.masses == "softmax" and self.mass_power != 1.0:
             raise ValueError(

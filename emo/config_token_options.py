@@ -6,7 +6,7 @@ lists them.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from emo.config_sources import Settings
 
@@ -35,6 +35,14 @@ TokenHead = Annotated[
     ),
 ]
 
+StateLayers = Annotated[
+    Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=12)] | None,
+    Field(
+        description="student layers, 0-based, whose token states are compared with the teacher's "
+        "last ones; null for the last layer alone"
+    ),
+]
+
 
 class TokenOptions(Settings):
     """What may be tried beyond the two forms."""
@@ -60,3 +68,11 @@ class TokenOptions(Settings):
     )
     relation_cka: RelationCka = "pooled"
     token_head: TokenHead = "shared"
+    state_layers: StateLayers = None
+
+    @field_validator("state_layers")
+    @classmethod
+    def _no_layer_twice(cls, layers: StateLayers) -> StateLayers:
+        if layers is not None and len(set(layers)) < len(layers):
+            raise ValueError("name no layer twice")
+        return layers

@@ -29,6 +29,8 @@ class Encoding:
 
     Attributes:
         states: Last hidden states, ``(B, S, D)``.
+        layer_states: States after each layer asked for, ``(B, S, D)`` each; those of the last
+            layer are ``states``.
         pooled: States after the pooling module, ``(B, D)``.
         vectors: Embeddings, after every module of the model, ``(B, D)``.
         rows: Head-mean attention rows of the layers asked for, ``(k, B, m, S)``, float32; columns
@@ -39,6 +41,7 @@ class Encoding:
     """
 
     states: Tensor
+    layer_states: tuple[Tensor, ...]
     pooled: Tensor
     vectors: Tensor
     rows: Tensor
@@ -127,13 +130,20 @@ class Encoder(nn.Module):
         """
         return model_tokenizer(self.model)
 
-    def forward(self, input_ids: Tensor, mask: Tensor, capture: Capture | None = None) -> Encoding:
+    def forward(
+        self,
+        input_ids: Tensor,
+        mask: Tensor,
+        capture: Capture | None = None,
+        layers: Sequence[int] = (),
+    ) -> Encoding:
         """Run the model on a padded batch.
 
         Args:
             input_ids: ``(B, S)``.
             mask: True on tokens, ``(B, S)``.
             capture: What to take out of the attention.
+            layers: Layers whose states to return beside the last ones, 0-based.
 
         Raises:
             ConfigError: The model's attention cannot be captured although it was asked for.
@@ -144,9 +154,12 @@ class Encoder(nn.Module):
             capture.require_fit(mask, self.layers)
             recorder = Recorder(capture, self.layers)
         with recording(recorder):
-            states = self.transformer(
-                input_ids=input_ids, attention_mask=mask.long()
-            ).last_hidden_state
+            output = self.transformer(
+                input_ids=input_ids,
+                attention_mask=mask.long(),
+                **({"output_hidden_states": True} if layers else {}),
+            )
+        states = output.last_hidden_state
         if recorder is not None and not recorder.complete:
             raise ConfigError(self._deaf(recorder.calls))
         features = {"token_embeddings": states, "attention_mask": mask.long()}
@@ -158,12 +171,20 @@ class Encoder(nn.Module):
         nothing = torch.empty(0, device=states.device)
         return Encoding(
             states=states,
+            layer_states=tuple(self._after(layer, output) for layer in layers),
             pooled=pooled,
             vectors=features["sentence_embedding"],
             rows=nothing if recorder is None else recorder.rows(mask),
             importance=nothing if recorder is None else recorder.importance(mask),
             mask=mask,
         )
+
+    def _after(self, layer: int, output: Any) -> Tensor:
+        """Return the states after a layer; what comes before the first layer is the first entry."""
+        # A final norm, where there is one, belongs to the last states.
+        last = layer == self.layers - 1
+        states: Tensor = output.last_hidden_state if last else output.hidden_states[layer + 1]
+        return states
 
     def _deaf(self, heard: int) -> str:
         config = self.transformer.config

@@ -19,7 +19,7 @@ def build_method(
     student_width: int,
     vector_centre: Tensor,
     state_centre: Tensor,
-    token_head: nn.Linear | None = None,
+    token_heads: Sequence[nn.Linear] = (),
     task: TaskTerm | None = None,
 ) -> Method:
     """Build a method with its own projections.
@@ -30,10 +30,11 @@ def build_method(
         student_width: Width of the student's states.
         vector_centre: ``(D_t,)`` mean teacher vector.
         state_centre: ``(D_t,)`` mean teacher token state.
-        token_head: Maps the student's token states, where the method has a head of their own.
+        token_heads: Map the student's token states, one for each compared layer, where the method
+            has heads of their own.
         task: The task term of labelled batches; without one, InfoNCE over dropout views.
     """
-    space: Space = TeacherSpace(vector_centre, state_centre, token_head)
+    space: Space = TeacherSpace(vector_centre, state_centre, token_heads)
     if settings.projection == "teacher":
         space = StudentSpace(vector_centre, state_centre, student_width)
     if not isinstance(settings, TokenTerms):

@@ -49,7 +49,13 @@ class EmoMethod(PooledMethod):
         if weights["attention"]:
             capture = Capture(layers=self.student_layers, positions=batch["row_positions"])
         own_rows = settings.row_text == "original"
-        encoding = student(batch["input_ids"], batch["mask"], capture if own_rows else None)
+        compared = any(weights[name] for name in settings.state_weights)
+        encoding = student(
+            batch["input_ids"],
+            batch["mask"],
+            capture if own_rows else None,
+            (settings.state_layers or ()) if compared else (),
+        )
         terms: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
         if settings.task:
@@ -62,7 +68,7 @@ class EmoMethod(PooledMethod):
             result = self._attention(row_pass.rows, batch)
             terms["attention"] = weights["attention"] * result.loss
             counts["attention_skipped"] = result.texts_skipped
-        if any(weights[name] for name in settings.state_weights):
+        if compared:
             losses, skipped = self._state_terms(student, encoding, batch, weights)
             terms |= losses
             counts |= skipped

@@ -1,6 +1,7 @@
 """Where student and teacher are compared: on which side the map between their widths stands."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -42,8 +43,17 @@ class Space(nn.Module, ABC):
         self.register_buffer("state_centre", state_centre)
 
     @abstractmethod
-    def tokens(self, student: Encoder, student_states: Tensor, teacher_states: Tensor) -> Sides:
-        """Bring token states, ``(B, S, D_s)`` and ``(B, R, D_t)``, into the space."""
+    def tokens(
+        self, student: Encoder, student_states: Tensor, teacher_states: Tensor, place: int
+    ) -> Sides:
+        """Bring token states into the space.
+
+        Args:
+            student: The student.
+            student_states: ``(B, S, D_s)``.
+            teacher_states: ``(B, R, D_t)``.
+            place: Which of the compared layers the student's states come from.
+        """
 
     @abstractmethod
     def vectors(self, student_vectors: Tensor, teacher_vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,22 +70,24 @@ class TeacherSpace(Space):
     Args:
         vector_centre: ``(D_t,)`` mean teacher vector of the text set.
         state_centre: ``(D_t,)`` mean teacher token state of the text set.
-        token_head: Maps token states; the student's own head does where it is None.
+        token_heads: Map token states, one for each compared layer; without any, the head of the
+            student's vectors does.
     """
 
     def __init__(
-        self, vector_centre: Tensor, state_centre: Tensor, token_head: nn.Linear | None = None
+        self, vector_centre: Tensor, state_centre: Tensor, token_heads: Sequence[nn.Linear] = ()
     ) -> None:
         super().__init__(vector_centre, state_centre)
-        self.token_head = token_head
+        self.token_heads = nn.ModuleList(token_heads)
 
-    def tokens(self, student: Encoder, student_states: Tensor, teacher_states: Tensor) -> Sides:
-        """Put the student's token states through the head."""
-        head = self.token_head
-        if head is None:
-            mapped, centre = student.head(student_states), self.vector_centre
+    def tokens(
+        self, student: Encoder, student_states: Tensor, teacher_states: Tensor, place: int
+    ) -> Sides:
+        """Put the student's token states through a head."""
+        if self.token_heads:
+            mapped, centre = self.token_heads[place](student_states), self.state_centre
         else:
-            mapped, centre = head(student_states), self.state_centre
+            mapped, centre = student.head(student_states), self.vector_centre
         return Sides(mapped, teacher_states, centre, self.state_centre)
 
     def vectors(self, student_vectors: Tensor, teacher_vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +111,9 @@ class StudentSpace(Space):
         super().__init__(vector_centre, state_centre)
         self.projection = nn.Linear(state_centre.shape[0], student_width)
 
-    def tokens(self, student: Encoder, student_states: Tensor, teacher_states: Tensor) -> Sides:
+    def tokens(
+        self, student: Encoder, student_states: Tensor, teacher_states: Tensor, place: int
+    ) -> Sides:
         """Project the teacher's token states."""
         projected = self.projection(teacher_states)
         return Sides(student_states, projected, None, self.projection(self.state_centre))

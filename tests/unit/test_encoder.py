@@ -3,6 +3,7 @@
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from torch import nn
 from transformers import AutoTokenizer, BertModel
 
 from emo.attention import Capture
@@ -11,7 +12,7 @@ from emo.encoder import load_encoder, pad
 from emo.errors import ConfigError
 from emo.models import prepare_model
 
-from ..tiny_architectures import encoder_of, random_batch, transformer
+from ..tiny_architectures import CONFIGS, LAYERS, encoder_of, random_batch, transformer
 
 CPU = torch.device("cpu")
 
@@ -94,6 +95,28 @@ def test_the_length_of_the_padding_changes_nothing(name):
             getattr(maximum, name)[..., :9], getattr(longest, name), atol=1e-5, rtol=0
         )
         assert getattr(maximum, name)[..., 9:].eq(0).all()
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_states_of_inner_layers_are_what_these_give_on(name):
+    """Asked in any order; the last ones have gone through the final norm, where there is one."""
+    model = transformer(name, None)
+    encoder = encoder_of(model)
+    given = []
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    stack = next((s for s in stacks if len(s) == LAYERS), None)
+    for layer in stack if stack is not None else [model.encoder.albert_layer_groups[0]]:
+        layer.register_forward_hook(
+            lambda _, args, output: given.append(output[0] if type(output) is tuple else output)
+        )
+    with torch.no_grad():
+        encoding = encoder(*random_batch((9, 4)), layers=[2, 0, 1])
+    assert len(given) == LAYERS
+    last, *inner = encoding.layer_states
+    assert torch.equal(last, encoding.states)
+    assert all(torch.equal(states, given[layer]) for layer, states in enumerate(inner))
+    assert not torch.equal(*inner)
+    assert encoder(*random_batch((9, 4))).layer_states == ()
 
 
 def test_left_padding_gives_the_same_where_positions_are_relative():

@@ -99,13 +99,14 @@ def build_for(tiny):
         store = Store(tiny.store)
         rows = signal_request(settings, family).rows
         own = settings.form != "pooled" and settings.own_token_head
+        layers = own and settings.state_layers or [1]
         method = build_method(
             settings,
             student_layers=rows.student_layers(2) if rows else (),
             student_width=32,
             vector_centre=torch.from_numpy(store["vector_centre"]),
             state_centre=torch.from_numpy(store["state_centre"]),
-            token_head=torch.nn.Linear(32, 48) if own else None,
+            token_heads=[torch.nn.Linear(32, 48) for _ in layers] if own else (),
             task=task,
         )
         return method.eval()

@@ -93,8 +93,8 @@ def test_a_head_of_its_own_leaves_that_of_the_vectors_alone(
     assert not torch.isclose(terms[alone], other[alone], rtol=1e-3)
     terms[alone].backward()
     assert student.head.weight.grad is None
-    assert method.space.token_head.weight.grad.abs().sum() > 0
-    assert {"space.token_head.weight", "space.token_head.bias"} <= set(method.state_dict())
+    assert method.space.token_heads[0].weight.grad.abs().sum() > 0
+    assert {"space.token_heads.0.weight", "space.token_heads.0.bias"} <= set(method.state_dict())
 
 
 def test_states_behind_their_own_head_are_centred_by_the_mean_teacher_state(
@@ -104,8 +104,8 @@ def test_states_behind_their_own_head_are_centred_by_the_mean_teacher_state(
     settings = EMO.model_copy(update={"token_head": "own", "matched": 1.0})
     student, method = student_for(settings), build_for(settings)
     with torch.no_grad():
-        method.space.token_head.weight.zero_()
-        method.space.token_head.bias.copy_(method.space.state_centre)
+        method.space.token_heads[0].weight.zero_()
+        method.space.token_heads[0].bias.copy_(method.space.state_centre)
     terms = method(student, collator_for(settings)(TEXTS)).losses
     torch.testing.assert_close(terms["matched"], torch.tensor(1.0))
 
@@ -115,6 +115,49 @@ def test_an_own_head_needs_the_projection_on_the_students_side():
         EmoPaperSettings(form="emo-paper", token_head="own")
     assert EmoPaperSettings(form="emo-paper", token_head="own", projection="student")
     assert not EmoSettings(form="emo", token_head="own", transport=0.0).own_token_head
+
+
+def test_terms_are_means_over_the_student_layers(student_for, collator_for, build_for):
+    """Each layer alone, by a method whose one head is that layer's."""
+    changes = {"matched": 1.0, "relations": 1.0, "token_head": "own"}
+    both = EMO.model_copy(update=changes | {"state_layers": [0, 1]})
+    student, method = student_for(both), build_for(both)
+    batch = collator_for(both)(TEXTS)
+    terms = method(student, batch)
+    alone = []
+    for place, layer in enumerate(both.state_layers):
+        one = build_for(both.model_copy(update={"state_layers": [layer]}))
+        one.space.token_heads[0].load_state_dict(method.space.token_heads[place].state_dict())
+        alone.append(one(student, batch))
+    for name in ("transport", "matched", "relations"):
+        first, second = (result.losses[name] for result in alone)
+        assert not torch.isclose(first, second, rtol=1e-3)
+        torch.testing.assert_close(terms.losses[name], (first + second) / 2)
+        assert terms.counts[f"{name}_skipped"] == alone[0].counts[f"{name}_skipped"]
+    for name in ("cosine", "relational", "attention"):
+        assert torch.equal(terms.losses[name], alone[0].losses[name])
+
+
+def test_the_last_layer_in_a_list_is_the_last_layer(student_for, collator_for, build_for):
+    usual = EMO.model_copy(update={"token_head": "own"})
+    listed = usual.model_copy(update={"state_layers": [1]})
+    student, batch = student_for(usual), collator_for(usual)(TEXTS)
+    terms, other = (build_for(chosen)(student, batch).losses for chosen in (usual, listed))
+    assert all(torch.equal(term, other[name]) for name, term in terms.items())
+
+
+def test_a_text_unconverged_in_any_layer_counts_once(student_for, collator_for, build_for):
+    settings = EMO.model_copy(update={"token_head": "own", "state_layers": [0, 1], "rounds": 1})
+    terms = build_for(settings)(student_for(settings), collator_for(settings)(TEXTS))
+    assert 0 < terms.counts["transport_unconverged"] <= len(TEXTS)
+
+
+def test_inner_layers_need_heads_of_their_own():
+    with pytest.raises(ValueError, match=r"`state_layers: \[0\]` with `transport` or `matched`"):
+        EmoSettings(form="emo", state_layers=[0])
+    with pytest.raises(ValueError, match="name no layer twice"):
+        EmoSettings(form="emo", state_layers=[0, 0], token_head="own")
+    EmoSettings(form="emo", state_layers=[0], transport=0.0, relations=1.0)
 
 
 def test_a_power_of_softmax_masses_is_refused():
