@@ -17,7 +17,10 @@ from .tiny_data import BLANK_QUESTIONS, BLANK_TRAIN_PAIR, LEAKED, TESTED
 
 pytestmark = pytest.mark.workflow
 
-COLUMNS = ["teacher", "student", "task", "family", "method", "seed", "metric", "score", "main"]
+COLUMNS = [
+    *("teacher", "student", "task", "family", "method", "seed", "metric", "score", "main"),
+    "validation",
+]
 METHODS = {"teacher": "0", "undistilled": "0", "pooled": "1", "emo-paper": "1", "emo": "1"}
 FAMILIES = {"questions": "classification", "sentences": "sts", "sentence-pairs": "pairs"}
 TRAINED = "results/tiny-teacher/tiny-student"
