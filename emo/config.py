@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from emo.config_errors import explain, nearest
 from emo.config_methods import Family, MethodSettings
 from emo.config_models import StudentSettings, TeacherSettings
-from emo.config_sources import Settings
+from emo.config_sources import DATA, Settings
 from emo.config_tasks import Name, TaskSettings, TextSettings
 from emo.config_training import TrainingSettings
 from emo.errors import ConfigError
@@ -57,6 +57,9 @@ class Selection(Settings):
 class Study(Settings):
     """One ``config.yaml``."""
 
+    data: str | None = Field(
+        None, description="folder that a local `path` may start with, as in {data}/file.csv"
+    )
     study: Selection
     teachers: dict[Name, TeacherSettings]
     students: dict[Name, StudentSettings]
@@ -64,6 +67,13 @@ class Study(Settings):
     texts: dict[Name, TextSettings]
     methods: dict[Name, MethodSettings]
     training: TrainingSettings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _data_folder(cls, config: Any) -> Any:
+        """Put the folder where paths name it."""
+        data = config.get("data") if isinstance(config, Mapping) else None
+        return config if data is None else _with_folder(config, str(data))
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -124,6 +134,18 @@ class Study(Settings):
         """
         tasks = self.texts[texts].tasks
         return self.tasks[tasks[0]].family if tasks else "sts"
+
+
+def _with_folder(config: Any, folder: str) -> Any:
+    """Return a part of a config whose paths start with the folder where they said {data}."""
+    if isinstance(config, Mapping):
+        return {
+            key: f"{folder}{value.removeprefix(DATA)}"
+            if key == "path" and isinstance(value, str) and value.startswith(DATA)
+            else _with_folder(value, folder)
+            for key, value in config.items()
+        }
+    return [_with_folder(each, folder) for each in config] if isinstance(config, list) else config
 
 
 def _require(key: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -15,6 +15,10 @@ from pydantic import (
 )
 
 
+DATA = "{data}"
+"""What a local path starts with that lies in the folder `data`, given on the command line."""
+
+
 class Settings(BaseModel):
     """Base of every part of the study: unknown keys are errors, values never change.
 

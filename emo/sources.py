@@ -22,7 +22,7 @@ from huggingface_hub import snapshot_download
 
 from emo.config import Study
 from emo.config_errors import nearest
-from emo.config_sources import HubSource, LocalSource, Source, WheelSource
+from emo.config_sources import DATA, HubSource, LocalSource, Source, WheelSource
 from emo.errors import ConfigError, DataError
 from emo.outputs import atomic_directory, sha256_file
 
@@ -59,6 +59,11 @@ def location(source: Source, out: Path) -> Path:
     if not isinstance(source, LocalSource):
         return out
     path = Path(source.path)
+    if source.path.startswith(DATA):
+        raise ConfigError(
+            f"source.path: {path} is in a folder that is not given; name it on the command line "
+            "as --config data=FOLDER, or in the config as `data`"
+        )
     if not path.exists():
         raise ConfigError(
             f"source.path: {path} does not exist; relative paths start at the working directory, "

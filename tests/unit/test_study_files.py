@@ -1,0 +1,64 @@
+"""Every study in configs/ lies over config.yaml, and says what it claims to."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emo.config import parse_study
+from emo.config_methods import EmoPaperSettings, EmoSettings
+from emo.config_sources import LocalSource
+from emo.errors import ConfigError
+from emo.sources import require_local_sources
+
+REPO = Path(__file__).parents[2]
+STUDIES = sorted(path.stem for path in (REPO / "configs").glob("*.yaml"))
+
+
+def laid_over(below, above):
+    """Merge as Snakemake does: mappings key by key, anything else is replaced."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return below | {key: laid_over(below.get(key), value) for key, value in above.items()}
+
+
+def study(name, **more):
+    files = (REPO / "config.yaml", REPO / "configs" / f"{name}.yaml")
+    below, above = (yaml.safe_load(path.read_text("utf-8")) for path in files)
+    return parse_study(laid_over(below, above) | more)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_it_parses(name):
+    assert study(name).study.methods
+
+
+def test_the_ablation_turns_each_switch_alone_from_both_ends():
+    forms = {
+        "emo-less": EmoSettings(form="emo"),
+        "paper-plus": EmoPaperSettings(form="emo-paper"),
+    }
+    ends = {name: method.model_dump() for name, method in forms.items()}
+    switches = [key for key, value in ends["emo-less"].items() if value != ends["paper-plus"][key]]
+    switches.remove("form")
+    ablation = study("ablation")
+    tried = []
+    for start, other in (("emo-less", "paper-plus"), ("paper-plus", "emo-less")):
+        for switch in switches:
+            name = f"{start}-{switch.replace('_', '-')}"
+            method = ablation.methods[name].model_dump()
+            assert method == ends[start] | {switch: ends[other][switch]}, name
+            tried.append(name)
+    assert set(ablation.study.methods) == {"pooled", "emo-paper", "emo", *tried}
+
+
+def test_local_data_lie_in_the_folder_that_is_given(tmp_path):
+    local = study("local", data=str(tmp_path / "sets"))
+    assert local.tasks["mrpc"].source == LocalSource(path=f"{tmp_path}/sets/mrpc")
+    corpus = local.texts["nine"].corpus
+    assert corpus.source == LocalSource(path=f"{tmp_path}/sets/corpus_nine_sets.csv")
+
+
+def test_a_data_folder_that_is_not_given_is_asked_for():
+    with pytest.raises(ConfigError, match=r"tasks\.wic\.source\.path: .* --config data=FOLDER"):
+        require_local_sources(study("local"))
