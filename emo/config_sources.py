@@ -14,7 +14,6 @@ from pydantic import (
     Tag,
 )
 
-
 DATA = "{data}"
 """What a local path starts with that lies in the folder `data`, given on the command line."""
 
