@@ -18,6 +18,7 @@ include: "workflow/rules/doctor.smk"
 include: "workflow/rules/teach.smk"
 include: "workflow/rules/distil.smk"
 include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/search.smk"
 include: "workflow/rules/aggregate.smk"
 
 

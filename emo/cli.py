@@ -288,6 +288,9 @@ def distil(
     row_alignment: Annotated[
         Path | None, typer.Option(help="Online: the map that rows are selected from.")
     ] = None,
+    chosen: Annotated[
+        Path | None, typer.Option(help="What a search chose; it replaces the learning rate.")
+    ] = None,
     runs: Runs = "[]",
     log: Log = None,
 ) -> None:
@@ -296,9 +299,14 @@ def distil(
     from emo.distil import distil as run
     from emo.distil_inputs import DistilInputs
     from emo.run_tags import RunKey
+    from emo.search import with_chosen_rate
 
+    parsed = parse_option(DistilSettings, settings)
+    if chosen is not None:
+        training = with_chosen_rate(parsed.training, chosen)
+        parsed = parsed.model_copy(update={"training": training})
     run(
-        parse_option(DistilSettings, settings),
+        parsed,
         DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment),
         parse_option(list[RunKey], runs, "--runs"),
         checkpoints,
@@ -322,6 +330,16 @@ def evaluate(
 
     keys = parse_option(list[RunKey], runs, "--runs")
     evaluate_and_track(model, task, family, out, keys)
+
+
+@app.command()
+@stage
+def choose(settings: Json, out: Out, log: Log = None) -> None:
+    """Choose a method's learning rate by the validation scores of its trials."""
+    from emo.search import Trial
+    from emo.search import choose as run
+
+    run(parse_option(list[Trial], settings), out)
 
 
 @app.command()

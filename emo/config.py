@@ -14,14 +14,15 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from emo.config_errors import explain, nearest
 from emo.config_methods import Family, MethodSettings
 from emo.config_models import StudentSettings, TeacherSettings
+from emo.config_search import SearchSettings
 from emo.config_sources import DATA, Settings
 from emo.config_tasks import Name, TaskSettings, TextSettings
 from emo.config_training import TrainingSettings
 from emo.errors import ConfigError
 
 _FOLDERS = (
-    *("alignment", "benchmarks", "figures", "reference", "rows", "speed", "store", "trained"),
-    "tuned",
+    *("alignment", "benchmarks", "figures", "reference", "rows", "search", "speed", "store"),
+    *("trained", "tuned"),
 )
 RESERVED_NAMES = frozenset({*_FOLDERS, "teacher", "tuning", "undistilled"})
 """Folders of the results, and what is tracked as a method and is none of the study's."""
@@ -67,6 +68,7 @@ class Study(Settings):
     texts: dict[Name, TextSettings]
     methods: dict[Name, MethodSettings]
     training: TrainingSettings
+    search: SearchSettings | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -122,6 +124,10 @@ class Study(Settings):
         teacher = self.teachers.get(model)
         tuned = teacher is not None and teacher.tuning is not None
         return self.texts[texts].tasks[0] if tuned else None
+
+    def judged_on(self, texts: str) -> list[str]:
+        """Return the chosen tasks whose students are trained on a text set."""
+        return [task for task in self.study.tasks if self.tasks[task].texts == texts]
 
     def trained_texts(self) -> list[str]:
         """Return the text sets that the chosen tasks need, sorted."""

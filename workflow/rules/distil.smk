@@ -24,7 +24,7 @@ rule distil:
         gpu=gpus(),
     params:
         settings=distil_settings,
-        signals=distil_options,
+        signals=lambda wildcards: as_options(distil_signals(wildcards)),
         runs=distil_runs,
         # Checkpoints lie where no rule declares an output, since outputs are deleted on failure.
         checkpoints="checkpoints/{teacher}/{student}/{texts}/{method}/seed{seed}",

@@ -12,7 +12,7 @@ from transformers import (
 )
 
 from emo.errors import ConfigError
-from emo.models.layers import constructor_options, keep_layers
+from emo.models.layers import constructor_options, draw_layers, keep_layers
 
 IDS = torch.tensor([[2, 5, 6, 7, 3]])
 
@@ -112,3 +112,39 @@ def test_layers_of_different_make_are_refused():
 def test_only_architectures_with_a_pooler_are_told_to_leave_it_out(bert):
     assert constructor_options(type(bert)) == {"add_pooling_layer": False}
     assert constructor_options(DistilBertModel) == {}
+
+
+def weights(model, inside):
+    return {k: v for k, v in model.state_dict().items() if ("layer." in k) == inside}
+
+
+def test_drawn_layers_are_new_and_word_vectors_stay(bert):
+    before = {key: value.clone() for key, value in bert.state_dict().items()}
+    drawn = draw_layers(bert, seed=3)
+    for key, value in weights(bert, inside=False).items():
+        assert torch.equal(drawn.state_dict()[key], value), key
+    matrices = {k: v for k, v in weights(drawn, inside=True).items() if v.ndim == 2}
+    assert matrices
+    for key, value in matrices.items():
+        assert not torch.equal(value, before[key]), key
+        assert value.std().item() == pytest.approx(bert.config.initializer_range, rel=0.3), key
+    assert all(torch.equal(value, bert.state_dict()[key]) for key, value in before.items())
+
+
+def test_the_seed_alone_decides_what_is_drawn(bert):
+    torch.manual_seed(1)
+    first, state = draw_layers(bert, seed=3), torch.get_rng_state()
+    torch.manual_seed(1)
+    assert torch.equal(torch.get_rng_state(), state), "the draws of others go on as they were"
+    torch.manual_seed(2)
+    again, other = draw_layers(bert, seed=3).state_dict(), draw_layers(bert, seed=4).state_dict()
+    assert all(torch.equal(value, again[key]) for key, value in first.state_dict().items())
+    key = next(key for key, value in weights(bert, inside=True).items() if value.ndim == 2)
+    assert not torch.equal(again[key], other[key])
+
+
+def test_layers_that_cannot_be_found_are_not_drawn():
+    albert = AlbertModel(AlbertConfig(vocab_size=11, embedding_size=4, hidden_size=8,
+        num_hidden_layers=2, num_attention_heads=2, intermediate_size=16))  # fmt: skip
+    with pytest.raises(ConfigError, match="draw_layers: AlbertModel has no stack"):
+        draw_layers(albert, seed=3)

@@ -19,7 +19,7 @@ from . import conftest as made
 from .test_document import cells
 
 COLUMNS = [
-    "rule", "teacher", "student", "texts", "task", "request", "method", "seed", "part",
+    "rule", "teacher", "student", "texts", "task", "request", "method", "seed", "rate", "part",
     "seconds", "peak_memory_mb", "texts_read", "tokens", "bytes", "bytes_per_text",
     "bytes_per_token", "texts_per_second", "device",
 ]  # fmt: skip
