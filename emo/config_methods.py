@@ -109,10 +109,11 @@ Cost = Annotated[
     Literal["cosine", "euclidean", "attention"], Field(description="of moving mass between tokens")
 ]
 Solver = Annotated[
-    Literal["envelope", "unrolled"],
+    Literal["envelope", "unrolled", "unbalanced", "fused"],
     Field(
         description="`envelope` finds the plan without gradient, `unrolled` differentiates "
-        "through every round"
+        "through every round; `unbalanced` may leave mass where it is, `fused` also keeps "
+        "distances among the tokens of a side"
     ),
 ]
 Projection = Annotated[

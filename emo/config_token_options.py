@@ -69,6 +69,19 @@ class TokenOptions(Settings):
     relation_cka: RelationCka = "pooled"
     token_head: TokenHead = "shared"
     state_layers: StateLayers = None
+    marginal: float = Field(
+        1.0,
+        gt=0.0,
+        description="of `solver: unbalanced`: what it costs to miss one unit of mass, in units of "
+        "the cost",
+    )
+    structure: float = Field(
+        0.5,
+        gt=0.0,
+        lt=1.0,
+        description="of `solver: fused`: weight of distances within each side against cost between "
+        "the sides",
+    )
 
     @field_validator("state_layers")
     @classmethod

@@ -5,6 +5,7 @@ from emo.losses.cka import cka, pooled_cka
 from emo.losses.contrastive import info_nce
 from emo.losses.cosine import mean_cosine
 from emo.losses.cost import attention_cost, centred_states, cosine_cost, euclidean_cost
+from emo.losses.fused import fused_transport_loss
 from emo.losses.importance import (
     pair_shares,
     paper_student_masses,
@@ -21,6 +22,7 @@ from emo.losses.root_cka import root_cka
 from emo.losses.similarity import similarity_loss
 from emo.losses.task import class_loss, score_loss
 from emo.losses.transport import transport_loss
+from emo.losses.unbalanced import unbalanced_transport_loss
 
 __all__ = [
     "MINIMUM_ROWS",
@@ -37,6 +39,7 @@ __all__ = [
     "cosine_cost",
     "cosine_loss",
     "euclidean_cost",
+    "fused_transport_loss",
     "info_nce",
     "matched_loss",
     "mean_cosine",
@@ -53,4 +56,5 @@ __all__ = [
     "student_masses",
     "teacher_masses",
     "transport_loss",
+    "unbalanced_transport_loss",
 ]

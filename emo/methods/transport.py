@@ -11,20 +11,19 @@ from emo.losses import (
     attention_cost,
     cosine_cost,
     euclidean_cost,
+    fused_transport_loss,
     paper_student_masses,
     paper_teacher_masses,
     paper_transport_loss,
     student_masses,
     teacher_masses,
     transport_loss,
+    unbalanced_transport_loss,
 )
 from emo.methods.counted import Tokens
 
 COSTS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"cosine": cosine_cost, "euclidean": euclidean_cost, "attention": attention_cost}
-)
-SOLVERS: Mapping[str, Callable[..., TransportLoss]] = MappingProxyType(
-    {"envelope": transport_loss, "unrolled": paper_transport_loss}
 )
 
 
@@ -57,10 +56,22 @@ def transport(
         tokens: Tokens that count.
     """
     cost = COSTS[settings.cost](student, teacher, tokens.student_mask, tokens.teacher_mask)
-    return SOLVERS[settings.solver](
-        cost,
-        student_mass(settings, teacher_mass, tokens),
-        teacher_mass,
-        epsilon=settings.epsilon,
-        rounds=settings.rounds,
-    )
+    ours = student_mass(settings, teacher_mass, tokens)
+    rounds = {"epsilon": settings.epsilon, "rounds": settings.rounds}
+    match settings.solver:
+        case "envelope":
+            return transport_loss(cost, ours, teacher_mass, **rounds)
+        case "unrolled":
+            return paper_transport_loss(cost, ours, teacher_mass, **rounds)
+        case "unbalanced":
+            return unbalanced_transport_loss(
+                cost, ours, teacher_mass, **rounds, marginal=settings.marginal
+            )
+        case "fused":
+            structures = (
+                cosine_cost(student, student, tokens.student_mask, tokens.student_mask),
+                cosine_cost(teacher, teacher, tokens.teacher_mask, tokens.teacher_mask),
+            )
+            return fused_transport_loss(
+                cost, *structures, ours, teacher_mass, **rounds, structure=settings.structure
+            )

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from emo.config_methods import EmoPaperSettings, EmoSettings
+from emo.losses import fused_transport_loss
 from emo.requests import AlignmentRequest, SignalRequest, signal_request
 
 from .conftest import drop_last_text
@@ -158,6 +159,63 @@ def test_inner_layers_need_heads_of_their_own():
     with pytest.raises(ValueError, match="name no layer twice"):
         EmoSettings(form="emo", state_layers=[0, 0], token_head="own")
     EmoSettings(form="emo", state_layers=[0], transport=0.0, relations=1.0)
+
+
+@pytest.mark.parametrize("solver", ["unbalanced", "fused"])
+def test_other_solvers_move_the_transport_alone(student_for, collator_for, build_for, solver):
+    usual, other = EMO, EMO.model_copy(update={"solver": solver})
+    student, batch = student_for(usual), collator_for(usual)(TEXTS)
+    before, after = (build_for(chosen)(student, batch).losses for chosen in (usual, other))
+    assert not torch.isclose(before.pop("transport"), after["transport"], rtol=1e-3)
+    assert all(torch.equal(term, after[name]) for name, term in before.items())
+    after["transport"].backward()
+    assert student.transformer.get_input_embeddings().weight.grad.abs().sum() > 0
+    assert student.head.weight.grad.abs().sum() > 0
+    padded = build_for(other)(student, drop_last_text(collator_for(usual)([*TEXTS, 20]))).losses
+    torch.testing.assert_close(padded["transport"], after["transport"], atol=2e-5, rtol=1e-4)
+
+
+def test_marginal_and_structure_reach_their_solvers(student_for, collator_for, build_for):
+    """Both lead back to plain transport."""
+    student, batch = student_for(EMO), collator_for(EMO)(TEXTS)
+
+    def transport(**changes):
+        settings = EMO.model_copy(update={"rounds": 2000} | changes)
+        return build_for(settings)(student, batch).losses["transport"]
+
+    plain = transport()
+    strict = transport(solver="unbalanced", marginal=1e4)
+    torch.testing.assert_close(strict, plain, rtol=1e-3, atol=0)
+    assert transport(solver="unbalanced", marginal=0.1) < 0.9 * plain
+    torch.testing.assert_close(transport(solver="fused", structure=1e-6), plain, rtol=1e-3, atol=0)
+    both = [transport(solver="fused", structure=weight) for weight in (0.3, 0.6)]
+    assert both[0] != both[1]
+
+
+def test_structures_are_cosine_distances_among_the_tokens_of_a_side(
+    student_for, collator_for, build_for, monkeypatch
+):
+    given = []
+    monkeypatch.setattr(
+        "emo.methods.transport.fused_transport_loss",
+        lambda *args, **kwargs: given.append(args) or fused_transport_loss(*args, **kwargs),
+    )
+    settings = EMO.model_copy(update={"solver": "fused"})
+    student, method = student_for(settings), build_for(settings)
+    batch = collator_for(settings)(TEXTS)
+    method(student, batch)
+    ((_, ours, theirs, *_),) = given
+    states = student(batch["input_ids"], batch["mask"]).states
+    sides = (
+        (ours, student.head(states) - method.space.vector_centre, batch["student_text"]),
+        (theirs, batch["teacher_states"] - method.space.state_centre, batch["teacher_text"]),
+    )
+    for structure, centred, mask in sides:
+        for text in range(len(TEXTS)):
+            own = centred[text][mask[text]]
+            expected = 1 - torch.cosine_similarity(own[:, None], own[None, :], dim=2)
+            actual = structure[text][mask[text]][:, mask[text]]
+            torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
 
 
 def test_a_power_of_softmax_masses_is_refused():

@@ -110,5 +110,14 @@ def test_every_combination_runs(run, seed):
     chosen["mass_map"] = draw.choice(["mined", "mined-dp", "span", "mined-masses"])
     chosen["row_map"] = draw.choice(["mined", "mined-dp", "span", "mined-types"])
     chosen["layers"] = draw.choice([1, 2, [[0, 2], [1, 0]]])
+    chosen["solver"] = draw.choice(["envelope", "unrolled", "unbalanced", "fused"])
+    chosen |= {name: draw.choice([0.0, 0.5]) for name in ("matched", "relations")}
+    chosen["relation_cka"] = draw.choice(["pooled", "debiased"])
+    if chosen["masses"] == "share":
+        chosen["mass_power"] = draw.choice([0.0, 0.5, 2.0])
+    if chosen["projection"] == "student":
+        chosen["token_head"] = draw.choice(["shared", "own"])
+        if chosen["token_head"] == "own":
+            chosen["state_layers"] = draw.choice([None, [0], [0, 1]])
     settings = EmoSettings(form="emo", **chosen)
     require_sound(*run(settings), settings)
