@@ -104,6 +104,9 @@ class TaskSettings(Settings):
         None, description="pairs only: label = (value of the label column >= this number)"
     )
     splits: SplitSettings
+    train_fraction: float = Field(
+        1.0, gt=0.0, le=1.0, description="share of the train rows that is used, the same everywhere"
+    )
     drop_unusable_test_rows: bool = Field(
         False, description="drop test rows without text, with a count, instead of stopping"
     )

@@ -1,4 +1,4 @@
-"""Split one file of labelled rows by the digest of the text, the same on every machine."""
+"""Split and thin labelled rows by the digest of the text, the same on every machine."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -86,6 +86,35 @@ def take_rows(
         "train": table[~taken].reset_index(drop=True),
         "validation": table[taken].reset_index(drop=True),
     }
+
+
+def share_of(
+    table: pd.DataFrame, texts: Sequence[str], fraction: float, label: str | None
+) -> pd.DataFrame:
+    """Keep a share of rows: those of each label with the smallest SHA-256 digests of the text.
+
+    A smaller share is part of a larger one, and every label keeps one row at least. Rows keep the
+    order of the file.
+
+    Args:
+        table: The rows.
+        texts: Columns of the texts; the two texts of a pair are joined by a tab.
+        fraction: The share.
+        label: Column of the label, of each of which the share is taken; None for scores.
+
+    >>> table = pd.DataFrame({"text": list("abcd"), "label": list("xxxy")})
+    >>> share_of(table, ["text"], 0.5, "label")
+      text label
+    0    b     x
+    1    c     x
+    2    d     y
+    """
+    if fraction == 1.0 or table.empty:
+        return table
+    strata = table[label] if label else pd.Series(0, index=table.index)
+    groups = _ranks(table, texts).groupby(strata)
+    kept = (fraction * groups.transform("size")).round().clip(lower=1)
+    return table[groups.rank(method="first") <= kept].reset_index(drop=True)
 
 
 def _ranks(

@@ -6,7 +6,7 @@ both the training texts and the choices made on validation rows must not have se
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,7 @@ from emo.errors import ConfigError, DataError
 from emo.labelled_rows import UNUSABLE, LabelledRows, listed, log_unusable, read_rows
 from emo.leakage import normalised, normalised_set
 from emo.outputs import atomic_directory, write_json
-from emo.splits import DistinctRows, distinct_rows, hash_splits, take_rows
+from emo.splits import DistinctRows, distinct_rows, hash_splits, share_of, take_rows
 from emo.tables import single_file
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class TaskReport:
         unusable: Numbers of the rows without text, which were dropped, under the same keys.
         duplicates: Rows dropped because texts and label repeat an earlier row.
         two_labels: Rows dropped because their texts occur with different labels.
+        not_taken: Train rows left out by ``train_fraction``.
         leaked: Rows dropped because a text of theirs is a test text, for train and validation.
         leaked_sentences: Different sentences left out of the training texts for that reason.
         sizes: Rows of each split.
@@ -62,6 +63,7 @@ class TaskReport:
     unusable: dict[str, list[int]]
     duplicates: int
     two_labels: int
+    not_taken: int
     leaked: dict[str, int]
     leaked_sentences: int
     sizes: dict[str, int]
@@ -77,6 +79,7 @@ class _Parts:
     read: Mapping[str, LabelledRows]
     duplicates: int = 0
     two_labels: int = 0
+    not_taken: int = 0
 
 
 def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> TaskReport:
@@ -104,6 +107,7 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
     else:
         assert settings.splits.hash is not None  # SplitSettings saw to it
         parts = _hashed(name, settings, settings.splits.hash, source)
+    parts = _thinned(parts, settings)
     test_texts = normalised_set(_sentences(parts.splits["test"], columns))
     splits = {
         split: rows if split == "test" else without_leakage(rows, columns, test_texts)
@@ -123,6 +127,7 @@ def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> 
         unusable={key: rows.unusable for key, rows in parts.read.items()},
         duplicates=parts.duplicates,
         two_labels=parts.two_labels,
+        not_taken=parts.not_taken,
         leaked={
             split: len(parts.splits[split]) - len(splits[split])
             for split in SPLITS
@@ -194,6 +199,16 @@ def _hashed(name: str, settings: TaskSettings, sizes: HashSplits, source: Path) 
     distinct: DistinctRows = distinct_rows(read.table, columns, COLUMNS[settings.family][-1])
     splits = hash_splits(distinct.table, columns, sizes, name)
     return _Parts(splits, {"all": read}, distinct.duplicates, distinct.two_labels)
+
+
+def _thinned(parts: _Parts, settings: TaskSettings) -> _Parts:
+    """Keep the share of the train rows that is asked for."""
+    *texts, label = COLUMNS[settings.family]
+    stratum = None if settings.family == "sts" else label
+    whole = parts.splits["train"]
+    train = share_of(whole, texts, settings.train_fraction, stratum)
+    thinned = {**parts.splits, "train": train}
+    return replace(parts, splits=thinned, not_taken=len(whole) - len(train))
 
 
 def _sentences(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:

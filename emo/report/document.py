@@ -96,6 +96,7 @@ def _counts(task_reports: Mapping[str, Path]) -> str:
         "train",
         "validation",
         "test",
+        "train rows beyond the share taken",
         "train rows with test texts",
         "validation rows with test texts",
         "training sentences that are test texts",
@@ -113,6 +114,7 @@ def _count_row(task: str, path: Path) -> list[str]:
     try:
         counts = [
             *(report["sizes"][split] for split in ("train", "validation", "test")),
+            report["not_taken"],
             report["leaked"]["train"],
             report["leaked"]["validation"],
             report["leaked_sentences"],

@@ -291,3 +291,20 @@ def test_long_lists_of_rows_are_cut():
 
 def texts_of(folder):
     return list(pd.read_parquet(folder / "texts.parquet")["text"])
+
+
+def test_a_fraction_thins_the_train_split_and_its_texts_alone(source, tmp_path):
+    rows = [f"text {number},{'ab'[number % 2]}" for number in range(20)]
+    folder = source("text,label", train=rows, dev=["x,a", "y,b"], test=["v,a", "w,b"])
+    folders = {}
+    for fraction in (0.2, 0.5, 1.0):
+        out = folders[fraction] = tmp_path / str(fraction)
+        chosen = settings("classification", train_fraction=fraction)
+        report = prepare_task("demo", chosen, folder, out)
+        kept = round(20 * fraction)
+        assert report.sizes == {"train": kept, "validation": 2, "test": 2}
+        assert (report.not_taken, report.texts) == (20 - kept, kept)
+        assert texts_of(out) == load_split(out, "train")["text"].tolist()
+        assert load_split(out, "train")["label"].value_counts().nunique() == 1
+    few, more, every = (set(texts_of(out)) for out in folders.values())
+    assert few < more < every

@@ -91,7 +91,7 @@ def test_one_seed_says_so(fake_of_one_seed):
 def test_counts_of_tasks_are_told(fake):
     report = written(fake)
     counts = report[report.index("## Test items") :]
-    assert cells(counts, "trec")[1:] == ["500", "60", "80", "11", "3", "9", "2", "1", "2"]
+    assert cells(counts, "trec")[1:] == ["500", "60", "80", "7", "11", "3", "9", "2", "1", "2"]
     assert "## Test items" not in written(fake, task_reports={})
 
 
