@@ -12,8 +12,8 @@ from torch import Tensor
 
 from emo.encoder import pad
 from emo.errors import DataError
+from emo.supervised_rows import SplitRows
 from emo.tokens import TextTokenizer, TokenizedText
-from emo.tuning.rows import SplitRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,13 @@ from emo.history import History, read_history
 from emo.outputs import atomic_directory, read_json, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
+from emo.supervised_rows import SupervisedRows, read_supervised_rows
 from emo.tracking import RunGroup
 from emo.trained_folder import save_trained
 from emo.trained_once import input_digests, train_once
 from emo.tuning.adapter import add_adapter, merge_adapter
 from emo.tuning.examples import Examples
 from emo.tuning.objective import build_objective
-from emo.tuning.rows import TuningRows, read_tuning_rows
 from emo.tuning.trainer import Record, Tuning, TuningTrainer
 from emo.weighted_metrics import MAIN_METRICS
 
@@ -101,7 +101,7 @@ def _train(
 ) -> None:
     began = time.monotonic()
     set_seed(settings.seed)
-    rows = read_tuning_rows(inputs.task, inputs.unseen)
+    rows = read_supervised_rows(inputs.task, inputs.unseen)
     metric, _ = MAIN_METRICS[rows.family]
     encoder = load_encoder(inputs.teacher)
     adapted = add_adapter(encoder, settings) if isinstance(settings, LoraTuning) else None
@@ -142,7 +142,7 @@ def _train(
 
 def _trainer(
     settings: LoraTuning | FullTuning,
-    rows: TuningRows,
+    rows: SupervisedRows,
     encoder: Encoder,
     folder: Path,
     record: Record,
@@ -187,7 +187,7 @@ def _best_checkpoint(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"checkpoint-{trainer_state(checkpoint)['best_global_step']}")
 
 
-def _about(rows: TuningRows) -> dict[str, Any]:
+def _about(rows: SupervisedRows) -> dict[str, Any]:
     splits = {"train": rows.train, "validation": rows.validation}
     return {
         "family": rows.family,

@@ -1,6 +1,7 @@
 """What several unit tests need and none should make twice."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from emo.distil import distil
 from emo.tracking import _connect
 from emo.tracking_uri import TrackingUri
 
+from ..tiny_tasks import write_questions, write_similar
 from .tiny_training import inputs, settings
 
 
@@ -46,3 +48,22 @@ def undisturbed(tiny, tmp_path_factory):
         return made[form] / "out"
 
     return run
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Prepared tasks by family."""
+
+    folder: Path
+
+    def __call__(self, family):
+        return self.folder / family
+
+
+@pytest.fixture(scope="session")
+def tasks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tasks")
+    write_questions(folder / "classification")
+    write_similar(folder / "sts")
+    write_similar(folder / "pairs", "pairs")
+    return Tasks(folder)

@@ -1,14 +1,9 @@
-"""A tiny teacher, tasks of each family, and tunings of a second."""
-
-from dataclasses import dataclass
-from pathlib import Path
+"""Tunings of a second."""
 
 import pytest
 
 from emo.config_tuning import FullTuning, LoraTuning
 from emo.tuning import TuningInputs, tune
-
-from ...tiny_tasks import write_questions, write_similar
 
 SIZES = {"epochs": 3, "batch_size": 8, "learning_rate": 3e-3}
 
@@ -17,25 +12,6 @@ def settings(kind="lora", **changes):
     if kind == "lora":
         return LoraTuning(kind="lora", **(SIZES | {"rank": 4, "alpha": 8} | changes))
     return FullTuning(kind="full", **(SIZES | {"learning_rate": 1e-3} | changes))
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Prepared tasks by family."""
-
-    folder: Path
-
-    def __call__(self, family):
-        return self.folder / family
-
-
-@pytest.fixture(scope="session")
-def tasks(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tasks")
-    write_questions(folder / "classification")
-    write_similar(folder / "sts")
-    write_similar(folder / "pairs", "pairs")
-    return Tasks(folder)
 
 
 @pytest.fixture(scope="session")

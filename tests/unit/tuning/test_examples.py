@@ -6,8 +6,8 @@ import torch
 
 from emo.encoder import load_encoder
 from emo.errors import DataError
+from emo.supervised_rows import SplitRows
 from emo.tuning.examples import Examples, collate
-from emo.tuning.rows import SplitRows
 
 PAIRS = [("the old man sings", "a cat"), ("who", "the red house in the garden"), ("b", "c d")]
 PAD = 1

@@ -8,10 +8,10 @@ from safetensors.torch import load_file
 
 from emo.encoder import load_encoder
 from emo.errors import DataError
+from emo.supervised_rows import read_supervised_rows
 from emo.tuning.adapter import add_adapter
 from emo.tuning.examples import Examples
 from emo.tuning.objective import build_objective
-from emo.tuning.rows import read_tuning_rows
 from emo.tuning.trainer import HEAD_LEARNING_RATE, WEIGHT_DECAY, Tuning, TuningTrainer
 
 from .conftest import settings
@@ -23,7 +23,7 @@ def trainer(tiny_models, tasks, tmp_path):
 
     def trainer(kind="lora", **changes):
         torch.manual_seed(0)
-        rows = read_tuning_rows(tasks("classification"), ())
+        rows = read_supervised_rows(tasks("classification"), ())
         encoder = load_encoder(tiny_models.teacher)
         chosen = settings(kind, **changes)
         if kind == "lora":

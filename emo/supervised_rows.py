@@ -1,4 +1,7 @@
-"""The labelled rows that a teacher is tuned and chosen on, checked before anything is spent."""
+"""The labelled rows that models learn a task from, checked before anything is spent.
+
+A teacher is tuned on them, and a student is trained on them: both number the classes alike.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -41,14 +44,14 @@ class SplitRows:
 
 
 @dataclass(frozen=True, slots=True)
-class TuningRows:
-    """What a task gives to a tuning.
+class SupervisedRows:
+    """What a task gives to learn from.
 
     Attributes:
         family: Its family.
         labels: Names of the classes, in the order of their numbers; empty for sts.
         train: Rows to train on.
-        validation: Rows that choose the best pass.
+        validation: Rows that choices are made on.
     """
 
     family: Family
@@ -57,7 +60,7 @@ class TuningRows:
     validation: SplitRows
 
 
-def read_tuning_rows(task: Path, unseen: Sequence[Path]) -> TuningRows:
+def read_supervised_rows(task: Path, unseen: Sequence[Path]) -> SupervisedRows:
     """Read the train and validation rows of a prepared task.
 
     Args:
@@ -80,12 +83,12 @@ def read_tuning_rows(task: Path, unseen: Sequence[Path]) -> TuningRows:
     elif (where := _outside(tables)) is not None:
         raise DataError(
             f"{task}: row {where[1]} of the {where[0]} split has the score {where[2]}, and scores "
-            f"are 0 to {HIGHEST_SCORE:g} in a tuning; rescale the column"
+            f"are 0 to {HIGHEST_SCORE:g} where they are learned; rescale the column"
         )
     elif (highest := tables["train"][0][label].max()) <= 1:
         raise DataError(
             f"{task}: no score of the train split is above {highest:g}, as if the scale were 0 to "
-            f"1, and scores are 0 to {HIGHEST_SCORE:g} in a tuning; rescale the column"
+            f"1, and scores are 0 to {HIGHEST_SCORE:g} where they are learned; rescale the column"
         )
     rows = {
         split: SplitRows(
@@ -95,7 +98,7 @@ def read_tuning_rows(task: Path, unseen: Sequence[Path]) -> TuningRows:
         )
         for split, (table, left_out) in tables.items()
     }
-    return TuningRows(family, labels, rows["train"], rows["validation"])
+    return SupervisedRows(family, labels, rows["train"], rows["validation"])
 
 
 def _table(
@@ -110,18 +113,18 @@ def _table(
     empty = whole.loc[whole[columns[-1]].isna(), ROW]
     if len(empty):
         raise DataError(
-            f"{task}: row {empty.iloc[0]} of the {split} split has no {columns[-1]}, and a teacher "
-            "is tuned on labelled rows alone; prepare the task again"
+            f"{task}: row {empty.iloc[0]} of the {split} split has no {columns[-1]}, and a task is "
+            "learned from labelled rows alone; prepare the task again"
         )
     table = without_leakage(whole, TEXT_COLUMNS[family], tested)
     left_out = len(whole) - len(table)
     if table.empty:
-        raise DataError(f"{task}: no {split} row is left of {len(whole)} to tune a teacher on")
+        raise DataError(f"{task}: no {split} row is left of {len(whole)} to learn from")
     labels = table[columns[-1]].unique().tolist()
     if len(labels) < 2:
         raise DataError(
-            f"{task}: every {split} row has the {columns[-1]} {labels[0]!r}; a teacher cannot be "
-            "tuned without two different ones"
+            f"{task}: every {split} row has the {columns[-1]} {labels[0]!r}; nothing can be "
+            "learned without two different ones"
         )
     if left_out:
         logger.info("%s: %d %s rows left out, their texts are tested on", task, left_out, split)
