@@ -17,11 +17,13 @@ from emo.distil_inputs import DistilInputs, given
 from emo.encoder import Encoder, load_encoder
 from emo.errors import ConfigError
 from emo.methods import build_method
+from emo.methods.task import build_task
 from emo.requests import SignalRequest, signal_request
 from emo.row_texts import compared_texts
 from emo.store import Store
 from emo.stored_tokens import StoredTokens, tokens_of
 from emo.student import add_fitted_head, set_dropout
+from emo.supervision import Supervision, open_supervision
 from emo.texts import count_texts
 from emo.token_assembly import TokenAssembly
 from emo.token_heads import fit_token_heads
@@ -55,11 +57,13 @@ class Assembly:
         model: The student with its method, before the first step.
         collator: Makes batches of text numbers.
         tokenized: Student tokens of each text.
+        labels: Names of the classes that the student's head tells apart, if it does.
     """
 
     model: Distillation
     collator: Collator
     tokenized: StoredTokens
+    labels: list[str]
 
 
 def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> Assembly:
@@ -80,6 +84,7 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
             f"{inputs.texts}: {texts} texts do not fill one batch; lower "
             f"`training.batch_size` (now {settings.training.batch_size}) or give more texts"
         )
+    supervision = open_supervision(settings.method, settings.family, inputs)
     student = load_encoder(inputs.student)
     tokenized = tokens_of(inputs.texts, student.tokenizer(), folder / "tokens")
     signals = Store(inputs.store)
@@ -87,9 +92,12 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         add_fitted_head(student, tokenized, tokenized.keys, signals)
     if settings.method.dropout is not None:
         set_dropout(student, settings.method.dropout)
-    if isinstance(settings.method, TokenTerms) and settings.method.task:
+    task = None
+    if supervision is not None:
+        task = build_task(settings.family, student.width, len(supervision.labels))
+    elif settings.method.task:
         _warn_of_equal_views(settings.method.dropout)
-    collator = _collator(settings, inputs, student, tokenized, signals, folder)
+    collator = _collator(settings, inputs, student, tokenized, signals, supervision, folder)
     token_heads: list[nn.Linear] = []
     if isinstance(settings.method, TokenTerms):
         _require_layers(settings.method.state_layers or (), student.layers)
@@ -103,8 +111,10 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         vector_centre=torch.from_numpy(signals["vector_centre"]),
         state_centre=torch.from_numpy(signals["state_centre"]),
         token_heads=token_heads,
+        task=task,
     )
-    return Assembly(Distillation(student, method), collator, tokenized)
+    labels = supervision.labels if supervision is not None else []
+    return Assembly(Distillation(student, method), collator, tokenized, labels)
 
 
 def _collator(
@@ -113,6 +123,7 @@ def _collator(
     student: Encoder,
     tokenized: StoredTokens,
     signals: Store,
+    supervision: Supervision | None,
     folder: Path,
 ) -> Collator:
     request, tokenizer = settings.request, student.tokenizer()
@@ -132,7 +143,16 @@ def _collator(
     if request.rows is not None and request.rows.map.text == "normalised":
         rewrite = partial(compared_texts, normaliser=tokenizer)
         row_inputs = tokens_of(inputs.texts, tokenizer, folder / "normalised-tokens", rewrite)
-    return Collator(tokenized, tokenized.keys, student.pad_id, signals, source, tokens, row_inputs)
+    return Collator(
+        tokenized,
+        tokenized.keys,
+        student.pad_id,
+        signals,
+        source,
+        tokens,
+        row_inputs,
+        supervision,
+    )
 
 
 def _require_layers(chosen: Sequence[int], layers: int) -> None:

@@ -15,6 +15,7 @@ from emo.errors import DataError
 from emo.store import Store
 from emo.store.keys import Keys
 from emo.stored_tokens import position_counts
+from emo.supervision import Supervision
 from emo.token_source import TextRows, TokenSource
 from emo.tokens import TokenizedText
 
@@ -57,6 +58,7 @@ class Collator:
         tokens: Given when the method asks for token states.
         row_inputs: Student tokens of the texts whose attention rows are taken, where these are not
             the texts of the set themselves.
+        supervision: What is right for each text of a labelled set.
 
     Attributes:
         pairs_read: Pairs of the texts that were joined so far.
@@ -75,6 +77,7 @@ class Collator:
         source: TokenSource | None = None,
         tokens: TokenSignals | None = None,
         row_inputs: Sequence[TokenizedText] | None = None,
+        supervision: Supervision | None = None,
     ) -> None:
         self.pairs_read = 0
         self.pairs_dropped = 0
@@ -85,6 +88,7 @@ class Collator:
         self._source = source
         self._tokens = tokens
         self._row_inputs = row_inputs
+        self._supervision = supervision
         if tokens is not None:
             self._bounds = np.searchsorted(tokens.alignment.text, np.arange(len(keys) + 1))
             self._check_alignment(tokens.alignment)
@@ -103,6 +107,8 @@ class Collator:
             "student_text": mask & ~prompt & ~special,
             "teacher_vectors": torch.from_numpy(vectors),
         }
+        if self._supervision is not None:
+            tensors |= self._supervision.tensors(batch)
         if self._source is not None:
             taught = self._source.read(batch)
             if self._tokens is not None:

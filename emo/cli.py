@@ -104,10 +104,14 @@ def texts(
 ) -> None:
     """Make a training text set from the train texts of tasks, or from a file."""
     from emo.config_tasks import TextSettings
+    from emo.labelled_texts import gather_labelled_texts
     from emo.training_texts import gather_texts
 
     parsed = None if settings is None else parse_option(TextSettings, settings)
-    gather_texts(tasks or [], corpus, parsed, unseen, out)
+    if parsed is not None and parsed.labelled:
+        gather_labelled_texts(tasks or [], unseen, out)
+    else:
+        gather_texts(tasks or [], corpus, parsed, unseen, out)
 
 
 @app.command()
@@ -291,6 +295,9 @@ def distil(
     chosen: Annotated[
         Path | None, typer.Option(help="What a search chose; it replaces the learning rate.")
     ] = None,
+    tuning: Annotated[
+        Path | None, typer.Option(help="The tuning.json of the teacher, for a term on its head.")
+    ] = None,
     runs: Runs = "[]",
     log: Log = None,
 ) -> None:
@@ -307,7 +314,7 @@ def distil(
         parsed = parsed.model_copy(update={"training": training})
     run(
         parsed,
-        DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment),
+        DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment, tuning),
         parse_option(list[RunKey], runs, "--runs"),
         checkpoints,
         out,
@@ -321,15 +328,19 @@ def evaluate(
     task: Annotated[Path, typer.Option(help="Prepared task.")],
     family: Annotated[Family, typer.Option(help="Family of the task.")],
     out: Out,
+    head: Annotated[
+        Path | None,
+        typer.Option(help="Let the model's own head answer: task_head.json, or tuning.json."),
+    ] = None,
     runs: Runs = "[]",
     log: Log = None,
 ) -> None:
-    """Score a model on a task by its frozen embeddings."""
+    """Score a model on a task by its frozen embeddings, or by a head of its own."""
     from emo.run_tags import RunKey
     from emo.tracked_evaluation import evaluate_and_track
 
     keys = parse_option(list[RunKey], runs, "--runs")
-    evaluate_and_track(model, task, family, out, keys)
+    evaluate_and_track(model, task, family, out, keys, head)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from emo.config_errors import explain, nearest
+from emo.config_labelled import check_labelled
 from emo.config_methods import Family, MethodSettings
 from emo.config_models import StudentSettings, TeacherSettings
 from emo.config_search import SearchSettings
@@ -103,6 +104,11 @@ class Study(Settings):
                     f"`{texts}` is made of {', '.join(tasks) or 'a file'}; give each task a text "
                     "set of its own, or leave `tuning` out"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _labels_are_learned(self) -> Self:
+        check_labelled(self)
         return self
 
     @model_validator(mode="after")

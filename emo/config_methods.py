@@ -35,7 +35,18 @@ Relational = Annotated[
     Field(description="weight of the squared difference of the in-batch similarity matrices"),
 ]
 Task = Annotated[
-    Weight, Field(description="weight of the task term: InfoNCE over dropout views without labels")
+    Weight,
+    Field(
+        description="weight of the task term: cross-entropy or squared error of a head on a "
+        "labelled text set, else InfoNCE over dropout views"
+    ),
+]
+Logits = Annotated[
+    Weight,
+    Field(
+        description="weight of the distance to what the head of a tuned teacher says: KL of its "
+        "class probabilities, or squared error of its score; on labelled text sets only"
+    ),
 ]
 Attention = Annotated[
     Weight, Field(description="weight of the attention CKA term; with 0 no teacher rows are made")
@@ -126,13 +137,19 @@ Projection = Annotated[
 
 
 class PooledTerms(Settings):
-    """Terms on the pooled vector."""
+    """Terms on the pooled vector, and on what a head says of the task."""
 
-    weights: ClassVar[tuple[str, ...]] = ("cosine", "relational")
+    weights: ClassVar[tuple[str, ...]] = ("cosine", "relational", "task", "logits")
 
     dropout: Dropout = 0.0
     cosine: Cosine = 1.0
     relational: Relational = 10.0
+    task: Task = 0.0
+    logits: Logits = 0.0
+    logit_temperature: float = Field(
+        2.0, gt=0.0, description="of the class probabilities that `logits` compares"
+    )
+    temperature: float = Field(0.05, gt=0.0, description="of InfoNCE over dropout views")
 
     @model_validator(mode="after")
     def _some_term(self) -> Self:
@@ -143,7 +160,7 @@ class PooledTerms(Settings):
 
 
 class PooledSettings(PooledTerms):
-    """The strong simple baseline: terms on the pooled vector alone."""
+    """The strong simple baseline, without terms on tokens."""
 
     projection: ClassVar[Literal["student"]] = "student"
     form: Literal["pooled"]
@@ -154,14 +171,13 @@ class TokenTerms(TokenOptions, PooledTerms):
 
     state_weights: ClassVar[tuple[str, ...]] = ("transport", "matched", "relations")
     token_weights: ClassVar[tuple[str, ...]] = ("attention", *state_weights)
-    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, "task", *token_weights)
+    weights: ClassVar[tuple[str, ...]] = (*PooledTerms.weights, *token_weights)
 
     @property
     def own_token_head(self) -> bool:
         """Whether token states have a head of their own that a term makes use of."""
         return self.token_head == "own" and bool(self.transport or self.matched)
 
-    task: Task = 0.0
     attention: Attention = 0.2
     transport: Transport = 0.6
     projection: Projection = "student"
@@ -188,7 +204,6 @@ class TokenTerms(TokenOptions, PooledTerms):
         ge=0.0,
         description="mass of an unmapped token with `masses: share`, in mean mapped ones",
     )
-    temperature: float = Field(0.05, gt=0.0, description="of InfoNCE over dropout views")
 
     @field_validator("layers")
     @classmethod

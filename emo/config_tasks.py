@@ -135,16 +135,27 @@ class CorpusSettings(Settings):
 
 
 class TextSettings(Settings):
-    """A set of unlabelled training texts: the train texts of tasks, or a file."""
+    """A set of training texts: those of tasks, a file, or the labelled rows of one task."""
 
     tasks: list[Name] = Field(default_factory=list, description="tasks whose train texts are used")
     corpus: CorpusSettings | None = Field(None, description="a file instead of tasks")
     limit: Annotated[int, Field(gt=0)] | None = Field(
         None, description="most texts; a smaller set is part of a larger one"
     )
+    labelled: bool = Field(
+        False,
+        description="keep the train rows of the one task with their labels or scores, pairs as one "
+        "text: students are trained and judged with a head, as in the paper's supervised setting",
+    )
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         if bool(self.tasks) == (self.corpus is not None):
             raise ValueError("give either `tasks` or `corpus`")
+        if self.labelled and len(self.tasks) != 1:
+            raise ValueError("`labelled` keeps the labels of one task; name one in `tasks`")
+        if self.labelled and self.limit is not None:
+            raise ValueError(
+                "`limit` is for texts without labels; give the task a `train_fraction`"
+            )
         return self

@@ -15,14 +15,17 @@ from emo.checkpoints import latest_sealed, trainer_state
 from emo.distil_inputs import DistilInputs
 from emo.encoder import device_name
 from emo.history import History, read_history
+from emo.methods.task import LabelledTask
 from emo.outputs import atomic_directory, write_json
 from emo.provenance import code_version, settings_digest
 from emo.run_tags import RunKey
 from emo.student import check_collapse, spread
+from emo.task_head import TaskHead, save_task_head
 from emo.tracking import RunGroup
 from emo.trained_folder import save_trained
 from emo.trained_once import input_digests, train_once
 from emo.trainer import DistillationTrainer
+from emo.tuning.objective import HEAD_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +44,8 @@ def distil(
         inputs: Files to read.
         runs: Tracked runs that this training belongs to: one for each task on the text set.
         checkpoints: Folder for checkpoints, outside ``out``; emptied after a good end.
-        out: Folder of the result: ``student``, ``history.jsonl`` and ``training.json``.
+        out: Folder of the result: ``student``, ``history.jsonl`` and ``training.json``; on a
+            labelled text set also the student's head, see :mod:`emo.task_head`.
 
     Raises:
         DataError: Inputs do not fit, or a loss is not finite.
@@ -109,6 +113,9 @@ def _train(
     logger.info("trained in %.1f s: %.1f texts a second", seconds, read / seconds)
     with atomic_directory(out) as temporary:
         save_trained(student, inputs.student, temporary / "student")
+        task = made.model.method.task
+        if isinstance(task, LabelledTask):
+            save_task_head(TaskHead(task, settings.family, made.labels), temporary)
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")
         write_json(
             temporary / "training.json",
@@ -150,6 +157,7 @@ def _digests(inputs: DistilInputs) -> dict[str, str | None]:
             "rows": inputs.rows,
             "teacher": inputs.teacher and inputs.teacher / "model.json",
             "row_alignment": inputs.row_alignment,
+            "head": inputs.tuning and inputs.tuning.with_name(HEAD_FILE),
         }
     )
 

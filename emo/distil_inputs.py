@@ -18,6 +18,7 @@ class DistilInputs:
         rows: The file of the store of attention rows, for methods with an attention term.
         teacher: The prepared teacher, where its store holds no token states.
         row_alignment: The map that its attention rows are selected from, instead of ``rows``.
+        tuning: The record of the teacher's tuning, beside its head, for methods with a logit term.
     """
 
     student: Path
@@ -27,6 +28,7 @@ class DistilInputs:
     rows: Path | None
     teacher: Path | None = None
     row_alignment: Path | None = None
+    tuning: Path | None = None
 
 
 def given(path: Path | None, what: str, option: str) -> Path:

@@ -178,6 +178,16 @@ def model_job(study: Study, model: str, texts: str) -> Job:
     return Job("tune", model, texts=texts) if tuned else Job("model", model)
 
 
+def asked_head(study: Study, model: str, texts: str) -> str | None:
+    """Return the record of the head that a model as it is answers a labelled text set's task with.
+
+    Only a tuned teacher has one; a student's comes out of its training.
+    """
+    if study.texts[texts].labelled and study.tuned_on(model, texts) is not None:
+        return f"results/{model}/tuned/{texts}/tuning.json"
+    return None
+
+
 def doctor_job(study: Study, teacher: str, texts: str) -> Job:
     """Return the job that examines that model."""
     tuned = study.tuned_on(teacher, texts) is not None

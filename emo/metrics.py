@@ -128,7 +128,7 @@ def score_classification(
         "macro_f1": main_metric("classification", test_y, predicted),
         "accuracy": float(np.mean(predicted == test_y)),
     }
-    predictions = _predictions(test_y, predicted)
+    predictions = predictions_table(test_y, predicted)
     return FamilyScores(metrics, "macro_f1", best_score, predictions, {"C": best_c})
 
 
@@ -169,7 +169,7 @@ def score_pairs(
         "accuracy": float(np.mean((test_cosine >= threshold) == (test_y == 1))),
     }
     validation = main_metric("pairs", validation_y, validation_cosine)
-    predictions = _predictions(test_y, test_cosine)
+    predictions = predictions_table(test_y, test_cosine)
     choices = {"threshold": threshold}
     return FamilyScores(metrics, "average_precision", validation, predictions, choices)
 
@@ -230,8 +230,11 @@ def score_sts(
         "pearson": float(np.corrcoef(test_cosine, test_gold)[0, 1]),
     }
     validation = main_metric("sts", validation_gold, validation_cosine)
-    return FamilyScores(metrics, "spearman", validation, _predictions(test_gold, test_cosine), {})
+    return FamilyScores(
+        metrics, "spearman", validation, predictions_table(test_gold, test_cosine), {}
+    )
 
 
-def _predictions(gold: Vector, predicted: Vector) -> pd.DataFrame:
+def predictions_table(gold: Vector, predicted: Vector) -> pd.DataFrame:
+    """Return one row for each test item, as :class:`FamilyScores` keeps them."""
     return pd.DataFrame({"gold": gold, "predicted": predicted})

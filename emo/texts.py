@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,14 @@ def evenly_spread(count: int, most: int) -> list[int]:
     return [place * count // most for place in range(most)]
 
 
-def save_texts(texts: TextSet, path: Path) -> None:
-    """Write a text set: columns ``text`` and ``key``, and ``second`` where it holds pairs."""
+def save_texts(texts: TextSet, path: Path, more: Mapping[str, Any] | None = None) -> None:
+    """Write a text set: columns ``text`` and ``key``, and ``second`` where it holds pairs.
+
+    Args:
+        texts: The text set.
+        path: The file.
+        more: Other columns, as they are.
+    """
     columns: dict[str, Sequence[str]] = {}
     pairs = [text for text in texts.texts if isinstance(text, tuple)]
     if pairs:
@@ -71,7 +77,8 @@ def save_texts(texts: TextSet, path: Path) -> None:
         columns["text"] = [text for text in texts.texts if isinstance(text, str)]
     columns["key"] = texts.keys
     with atomic_file(path) as temporary:
-        pd.DataFrame(columns, dtype="str").to_parquet(temporary, index=False)
+        table = pd.DataFrame(columns, dtype="str").assign(**(more or {}))
+        table.to_parquet(temporary, index=False)
 
 
 def load_texts(path: Path) -> TextSet:

@@ -12,7 +12,12 @@ from emo.tracking import RunGroup, tracking_after
 
 
 def evaluate_and_track(
-    model: Path, task_folder: Path, family: Family, out: Path, runs: Sequence[RunKey]
+    model: Path,
+    task_folder: Path,
+    family: Family,
+    out: Path,
+    runs: Sequence[RunKey],
+    head: Path | None = None,
 ) -> None:
     """Score a model on a task, write the files, then show them in the runs they belong to.
 
@@ -26,8 +31,9 @@ def evaluate_and_track(
         family: Its family.
         out: Folder of the results.
         runs: Tracked runs; none leaves the evaluation untracked.
+        head: The record of the model's own head, where that answers.
     """
-    evaluate(model, task_folder, task_folder.name, family, out)
+    evaluate(model, task_folder, task_folder.name, family, out, head)
     if not runs:
         return
     scores = read_json(out / "scores.json")
@@ -37,6 +43,7 @@ def evaluate_and_track(
         identity, config, params = record["identity"], record["settings"], {}
     else:
         config = {"model": read_json(model / "model.json"), "task": task_folder.name}
+        config["judged_by"] = scores["judged_by"]
         identity = settings_digest(config | {"code": code_version("emo.evaluate")})
         told = ("format", "prompt", "max_length")
         params = {f"model.{name}": config["model"]["settings"][name] for name in told}

@@ -13,6 +13,7 @@ from emo.losses.importance import (
     student_masses,
     teacher_masses,
 )
+from emo.losses.logits import logit_loss
 from emo.losses.matched import PairLoss, matched_loss
 from emo.losses.paper_transport import paper_transport_loss
 from emo.losses.plan import TransportLoss
@@ -20,7 +21,7 @@ from emo.losses.pooled import cosine_loss, relational_loss
 from emo.losses.relations import relation_loss
 from emo.losses.root_cka import root_cka
 from emo.losses.similarity import similarity_loss
-from emo.losses.task import class_loss, score_loss
+from emo.losses.task import class_loss, score_loss, scores_of
 from emo.losses.transport import transport_loss
 from emo.losses.unbalanced import unbalanced_transport_loss
 
@@ -41,6 +42,7 @@ __all__ = [
     "euclidean_cost",
     "fused_transport_loss",
     "info_nce",
+    "logit_loss",
     "matched_loss",
     "mean_cosine",
     "pair_shares",
@@ -52,6 +54,7 @@ __all__ = [
     "relational_loss",
     "root_cka",
     "score_loss",
+    "scores_of",
     "similarity_loss",
     "student_masses",
     "teacher_masses",

@@ -69,7 +69,16 @@ def score_loss(logits: Tensor, scores: Tensor) -> Tensor:
     """
     require_shapes(logits=(logits, "B"), scores=(scores, "B"))
     require_range("scores", scores, 0, HIGHEST_SCORE)
-    return (HIGHEST_SCORE * logits.sigmoid() - scores).square().mean()
+    return (scores_of(logits) - scores).square().mean()
+
+
+def scores_of(logits: Tensor) -> Tensor:
+    """Return the scores from 0 to 5 that logits stand for.
+
+    >>> scores_of(torch.tensor([0.0])).item()
+    2.5
+    """
+    return HIGHEST_SCORE * logits.sigmoid()
 
 
 def require_range(name: str, values: Tensor, lowest: float, highest: float) -> None:

@@ -1,8 +1,8 @@
 """What every method is: a module that turns a batch into weighted loss terms.
 
 Tensors of a batch, by name. Shapes: B texts (or sentence pairs, read as one sequence), S and R
-student and teacher tokens, D_s and D_t widths, m rows, k layers, P pairs of tokens. Padding is on
-the right.
+student and teacher tokens, D_s and D_t widths, m rows, k layers, P pairs of tokens, C classes.
+Padding is on the right.
 
 ==========================  ===============  =========================================
 always
@@ -25,6 +25,7 @@ with an attention term
 ``row_input_mask``          (B, S) bool      that is not the text itself
 labelled batches
 ``labels``                  (B,)             class numbers (int64) or scores (float)
+``teacher_logits``          (B, C) or (B,)   of the teacher's head, with a logit term
 ==========================  ===============  =========================================
 """
 
@@ -64,9 +65,11 @@ class Method(nn.Module, ABC):
 
     Attributes:
         progress: Share of the training's steps that are done; whoever trains sets it before each.
+        task: The task term, whose head, if it has one, is kept beside the student.
     """
 
     progress: float = 0.0
+    task: nn.Module
 
     @abstractmethod
     def forward(self, student: Encoder, batch: Batch) -> Terms:

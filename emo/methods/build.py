@@ -9,7 +9,7 @@ from emo.methods.base import Method
 from emo.methods.emo import EmoMethod
 from emo.methods.pooled import PooledMethod
 from emo.methods.space import Space, StudentSpace, TeacherSpace
-from emo.methods.task import ContrastiveTask, TaskTerm
+from emo.methods.task import ContrastiveTask, LabelledTask, TaskTerm
 
 
 def build_method(
@@ -33,11 +33,16 @@ def build_method(
         token_heads: Map the student's token states, one for each compared layer, where the method
             has heads of their own.
         task: The task term of labelled batches; without one, InfoNCE over dropout views.
+
+    Raises:
+        ValueError: The settings have a logit term, and there is no task of labelled batches.
     """
+    if settings.logits and not isinstance(task, LabelledTask):
+        raise ValueError("a logit term needs the task of labelled batches")
+    task = task or ContrastiveTask(settings.temperature)
     space: Space = TeacherSpace(vector_centre, state_centre, token_heads)
     if settings.projection == "teacher":
         space = StudentSpace(vector_centre, state_centre, student_width)
     if not isinstance(settings, TokenTerms):
-        return PooledMethod(settings, space)
-    task = task or ContrastiveTask(settings.temperature)
+        return PooledMethod(settings, space, task)
     return EmoMethod(settings, space, task, student_layers)

@@ -35,8 +35,7 @@ class EmoMethod(PooledMethod):
     def __init__(
         self, settings: TokenTerms, space: Space, task: TaskTerm, student_layers: Sequence[int]
     ) -> None:
-        super().__init__(settings, space)
-        self.task = task
+        super().__init__(settings, space, task)
         self.student_layers = tuple(student_layers)
         self._state_terms = StateTerms(settings, space)
 
@@ -56,10 +55,8 @@ class EmoMethod(PooledMethod):
             capture if own_rows else None,
             (settings.state_layers or ()) if compared else (),
         )
-        terms: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
-        if settings.task:
-            terms["task"] = settings.task * self.task(student, encoding, batch)
+        terms = self.task_terms(student, encoding, batch)
         terms |= self.pooled_terms(encoding.vectors, batch)
         if weights["attention"]:
             row_pass = encoding

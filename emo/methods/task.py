@@ -1,7 +1,7 @@
 """The task term: what a student learns besides its teacher.
 
 Without labels it is InfoNCE over two dropout views, as in later work on EMO. With labels it is the
-published one: a head on the [CLS] state, thrown away with the method.
+published one: a head on the [CLS] state, which is no part of the model that is saved.
 """
 
 from abc import ABC, abstractmethod
@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from emo.config_methods import Family
 from emo.encoder import Encoder, Encoding
 from emo.heads import ScoreHead
-from emo.losses import class_loss, info_nce, score_loss
+from emo.losses import class_loss, info_nce, logit_loss, score_loss, scores_of
 from emo.methods.base import Batch
 
 
@@ -40,7 +41,19 @@ class ContrastiveTask(TaskTerm):
         return info_nce(encoding.vectors, second.vectors, self._temperature)
 
 
-class ClassTask(TaskTerm):
+class LabelledTask(TaskTerm):
+    """A head on the [CLS] state, learned from labels and from the head of a tuned teacher."""
+
+    @abstractmethod
+    def logits(self, encoding: Encoding) -> Tensor:
+        """Return what the head says of each text or pair."""
+
+    @abstractmethod
+    def imitation(self, encoding: Encoding, batch: Batch, temperature: float) -> Tensor:
+        """Return the distance to what the teacher's head says."""
+
+
+class ClassTask(LabelledTask):
     """Cross-entropy of a classifier on the [CLS] state: dense layer, tanh, classes.
 
     Args:
@@ -53,12 +66,21 @@ class ClassTask(TaskTerm):
         self.dense = nn.Linear(width, width)
         self.classes = nn.Linear(width, classes)
 
+    def logits(self, encoding: Encoding) -> Tensor:
+        """Return the logits of the classes, ``(B, C)``."""
+        logits: Tensor = self.classes(torch.tanh(self.dense(_first(encoding))))
+        return logits
+
     def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
         """Classify the texts, or the sentence pairs, of the batch."""
-        return class_loss(self.classes(torch.tanh(self.dense(_first(encoding)))), batch["labels"])
+        return class_loss(self.logits(encoding), batch["labels"])
+
+    def imitation(self, encoding: Encoding, batch: Batch, temperature: float) -> Tensor:
+        """Compare the class probabilities of student and teacher."""
+        return logit_loss(self.logits(encoding), batch["teacher_logits"], temperature)
 
 
-class ScoreTask(TaskTerm):
+class ScoreTask(LabelledTask):
     """Squared error of a similarity score from 0 to 5 of sentence pairs.
 
     Args:
@@ -69,9 +91,29 @@ class ScoreTask(TaskTerm):
         super().__init__()
         self.head = ScoreHead(width)
 
+    def logits(self, encoding: Encoding) -> Tensor:
+        """Return the logits, which rise with the score, ``(B,)``."""
+        logits: Tensor = self.head(_first(encoding))
+        return logits
+
     def forward(self, student: Encoder, encoding: Encoding, batch: Batch) -> Tensor:
         """Score the sentence pairs of the batch."""
-        return score_loss(self.head(_first(encoding)), batch["labels"])
+        return score_loss(self.logits(encoding), batch["labels"])
+
+    def imitation(self, encoding: Encoding, batch: Batch, temperature: float) -> Tensor:
+        """Compare the scores of student and teacher; a score has no temperature."""
+        return score_loss(self.logits(encoding), scores_of(batch["teacher_logits"]))
+
+
+def build_task(family: Family, width: int, classes: int) -> LabelledTask:
+    """Return the head of a family.
+
+    Args:
+        family: Family of the task.
+        width: D_s.
+        classes: Number of classes; not read for sts.
+    """
+    return ScoreTask(width) if family == "sts" else ClassTask(width, classes)
 
 
 def _first(encoding: Encoding) -> Tensor:

@@ -15,6 +15,7 @@ from emo.config_training import TrainingSettings
 from emo.distil_inputs import DistilInputs
 from emo.encoder import Encoder, device_name, load_encoder, require_model_folder
 from emo.errors import ConfigError
+from emo.labelled_texts import load_targets
 from emo.plan.corpus import Corpus, read_corpus
 from emo.plan.forecast import Forecast, Stage
 from emo.plan.sizes import store_bytes
@@ -91,7 +92,7 @@ def plan(
 
     Raises:
         ConfigError: States have fewer dimensions than are to be kept, the student's folder is none,
-            or there are fewer texts than a batch takes.
+            there are fewer texts than a batch takes, or a training with labels is asked for.
         DataError: A file is missing or damaged.
     """
     whole, loading = Stopwatch(), Stopwatch()
@@ -126,6 +127,11 @@ def _require_ready(training: PlannedTraining, corpus: Corpus, texts: Path) -> No
         raise ConfigError(
             f"{texts}: {corpus.texts} texts do not fill one batch; lower --batch-size "
             f"(now {training.batch_size}) or give more texts"
+        )
+    if training.steps is not None and (training.method.logits or load_targets(texts)):
+        raise ConfigError(
+            f"{texts}: a training on labels is not foretold, since its probe has none; leave out "
+            "--steps, or give a text set without labels and a method without `logits`"
         )
 
 

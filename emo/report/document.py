@@ -38,7 +38,7 @@ def write_report(
     Raises:
         DataError: A run, a speed or a prediction is missing or damaged.
     """
-    parts = ["# Results", _how_to_read(study)]
+    parts = ["# Results", _how_to_read(study), *_who_answers(study)]
     collected = collect(study.study, runs, speeds)
     resampled = {(each.teacher, each.student): resampled_methods(each) for each in collected}
     for results in collected:
@@ -74,6 +74,24 @@ def _how_to_read(study: Study) -> str:
         f"mean over the tasks of a family first, then over the families. {spread} Every method was "
         f"trained for {study.training.steps} steps of {study.training.batch_size} texts."
     )
+
+
+def _who_answers(study: Study) -> list[str]:
+    """Say which scores are those of heads, where some are."""
+    chosen = study.study
+    labelled = [task for task in chosen.tasks if study.texts[study.tasks[task].texts].labelled]
+    if not labelled:
+        return []
+    told = (
+        f"Students of {', '.join(labelled)} were trained on labelled rows, and test rows "
+        "are answered by the head that each was trained with. Undistilled students have none: "
+        "they are judged by their frozen embeddings, classes by a logistic regression, pairs by "
+        "the cosine of the two texts"
+    )
+    plain = [name for name in chosen.teachers if study.teachers[name].tuning is None]
+    if plain:
+        told += f", and so are the teachers that were not tuned: {', '.join(plain)}"
+    return [f"{told}."]
 
 
 def _speed_note(results: PairResults) -> str:

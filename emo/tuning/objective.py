@@ -22,6 +22,9 @@ from emo.losses.cosine import unit_vectors
 
 Reading = Literal["apart", "joint"]
 
+HEAD_FILE = "head.safetensors"
+"""The weights of an objective's head, beside the record of the tuning."""
+
 
 class Objective(nn.Module, ABC):
     """A loss on embeddings with the head that it needs, which is left out of the tuned model.
@@ -96,10 +99,14 @@ class JointScores(Objective):
 
     def forward(self, vectors: Tensor, targets: Tensor) -> Tensor:
         """Score."""
-        return score_loss(self.head(_scaled(vectors)), targets)
+        return score_loss(self.logits(vectors), targets)
 
     def predict(self, vectors: Tensor) -> Tensor:
         """Return the logit, which rises with the score."""
+        return self.logits(vectors)
+
+    def logits(self, vectors: Tensor) -> Tensor:
+        """Return the logits of the scores, ``(B,)``."""
         logits: Tensor = self.head(_scaled(vectors))
         return logits
 

@@ -30,7 +30,7 @@ from emo.trained_folder import save_trained
 from emo.trained_once import input_digests, train_once
 from emo.tuning.adapter import add_adapter, merge_adapter
 from emo.tuning.examples import Examples
-from emo.tuning.objective import build_objective
+from emo.tuning.objective import HEAD_FILE, build_objective
 from emo.tuning.trainer import Record, Tuning, TuningTrainer
 from emo.weighted_metrics import MAIN_METRICS
 
@@ -213,7 +213,7 @@ def _save(
         save_trained(tuning.encoder, inputs.teacher, temporary / "model", tuned=told)
         shutil.copy(history, temporary / "history.jsonl")
         if head:
-            save_file(head, temporary / "head.safetensors")
+            save_file(head, temporary / HEAD_FILE)
         write_json(temporary / "tuning.json", made)
 
 

@@ -11,6 +11,7 @@ from emo.tracking import _connect
 from emo.tracking_uri import TrackingUri
 
 from ..tiny_tasks import write_questions, write_similar
+from .tiny_labelled import make_labelled
 from .tiny_training import inputs, settings
 
 
@@ -67,3 +68,17 @@ def tasks(tmp_path_factory):
     write_similar(folder / "sts")
     write_similar(folder / "pairs", "pairs")
     return Tasks(folder)
+
+
+@pytest.fixture(scope="session")
+def labelled(tiny_models, tasks, tmp_path_factory):
+    """A labelled text set of a family with all that trainings on it read, made once."""
+    made = {}
+
+    def labelled(family):
+        if family not in made:
+            folder = tmp_path_factory.mktemp(f"labelled-{family}")
+            made[family] = make_labelled(family, tasks(family), tiny_models, folder)
+        return made[family]
+
+    return labelled

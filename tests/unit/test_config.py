@@ -100,7 +100,7 @@ def test_every_key_of_the_model_is_described_or_plain():
         (
             "methods.pooled",
             {"form": "pooled", "cosine": 0, "relational": 0},
-            "methods.pooled: give `cosine` or `relational` a weight above 0",
+            "methods.pooled: give `cosine` or `relational` or `task` or `logits` a weight above 0",
         ),
         (
             "methods.emo",
@@ -116,7 +116,7 @@ def test_every_key_of_the_model_is_described_or_plain():
         (
             "methods.emo",
             {"form": "emo", "cosine": 0, "relational": 0, "attention": 0, "transport": 0},
-            "methods.emo: give `cosine` or `relational` or `task` or `attention` or `tr",
+            "methods.emo: give `cosine` or `relational` or `task` or `logits` or `attention` or ",
         ),
         (
             "methods.emo-paper.layers",

@@ -12,6 +12,7 @@ from emo.config import parse_study
 from emo.errors import EmoError
 from emo.jobs import (
     Job,
+    asked_head,
     doctor_job,
     model_job,
     row_map_job,
@@ -212,9 +213,15 @@ def alignment_request(wildcards):
 
 
 def signal_files(teacher, student, texts, method):
-    """What a method asks for: a map and rows, or online the teacher and the map of its rows."""
+    """What a method asks for: a map and rows, or online the teacher and the map of its rows.
+
+    A term on what the tuned teacher's head says asks for the record beside that head.
+    """
     jobs = signal_jobs(study, teacher, student, texts, method)
-    return {name: job.result for name, job in jobs.items()}
+    files = {name: job.result for name, job in jobs.items()}
+    if study.methods[method].logits:
+        files["tuning"] = asked_head(study, teacher, texts)
+    return files
 
 
 def trial_signals(wildcards):
@@ -308,6 +315,21 @@ def training_record(wildcards):
         f"results/{wildcards.teacher}/{wildcards.student}/trained/{texts}/"
         f"{wildcards.method}/seed{wildcards.seed}/training.json"
     )
+
+
+def student_head(wildcards):
+    """The head of a student that was trained with labels, which is saved beside it."""
+    if not study.texts[study.tasks[wildcards.task].texts].labelled:
+        return []
+    record = Path(training_record(wildcards)).with_name("task_head.json")
+    return [f"--head={record}"]
+
+
+def reference_head(wildcards):
+    """The head of a teacher that was tuned on the labels which students learn from."""
+    texts = study.tasks[wildcards.task].texts
+    record = asked_head(study, wildcards.model, texts)
+    return [record] if record else []
 
 
 def student_link(wildcards):

@@ -3,7 +3,7 @@
 
 
 rule evaluate:
-    """Score a distilled student on a task by its frozen embeddings."""
+    """Score a distilled student by its frozen embeddings, or, trained with labels, by its head."""
     input:
         student="results/{teacher}/{student}/{task}/{method}/seed{seed}/student",
         task="resources/tasks/{task}",
@@ -20,6 +20,7 @@ rule evaluate:
         gpu=gpus(),
     params:
         family=task_family,
+        head=student_head,
         runs=student_runs,
         out=lambda wildcards, output: str(Path(output.scores).parent),
         code=code_version("emo.evaluate"),
@@ -30,6 +31,7 @@ rule evaluate:
         python -m emo evaluate {input.student} \
             --task {input.task} \
             --family {params.family} \
+            {params.head} \
             --runs {params.runs:q} \
             --out {params.out} \
             --log {log}
@@ -39,6 +41,7 @@ rule evaluate:
 rule evaluate_reference:
     """Score a teacher, or a student before distillation."""
     input:
+        head=reference_head,
         model=reference_model,
         task="resources/tasks/{task}",
     output:
@@ -54,6 +57,7 @@ rule evaluate_reference:
         gpu=gpus(),
     params:
         family=task_family,
+        head=lambda wildcards, input: [f"--head={path}" for path in input.head],
         runs=model_runs,
         out=lambda wildcards, output: str(Path(output.scores).parent),
         code=code_version("emo.evaluate"),
@@ -64,6 +68,7 @@ rule evaluate_reference:
         python -m emo evaluate {input.model} \
             --task {input.task} \
             --family {params.family} \
+            {params.head} \
             --runs {params.runs:q} \
             --out {params.out} \
             --log {log}

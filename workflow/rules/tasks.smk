@@ -48,7 +48,7 @@ rule texts:
         given=texts_options,
         settings=texts_settings,
         unseen=lambda wildcards, input: [f"--unseen={path}" for path in input.unseen],
-        code=code_version("emo.training_texts"),
+        code=code_version("emo.training_texts", "emo.labelled_texts"),
     message:
         "Gather the training texts {wildcards.texts}"
     shell:

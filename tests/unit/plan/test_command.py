@@ -90,3 +90,13 @@ def test_lines_say_what_was_counted_and_what_it_sums_up_to():
     assert store.split() == ["teach_shard", "2", "30.5", "4.0", "2,000", "200"]
     assert training.split() == ["distil", "1", "60.0"]
     assert total.split() == ["sum", "90.5", "4.0", "2,000", "200"]
+
+
+def test_a_training_on_labels_is_not_foretold(tiny_models, texts, labelled, monkeypatch):
+    monkeypatch.setattr(probe, "probe_teacher", None)
+    student = ("--student", tiny_models.student, "--steps", 3, "--batch-size", 8)
+    logits = ("--method", '{"form": "pooled", "logits": 1.0}')
+    for given in ((labelled("sts").texts,), (texts, *logits)):
+        result = emo_plan(*given, "--teacher", tiny_models.teacher, *student)
+        assert result.exit_code == 2, result.output
+        assert "a training on labels is not foretold" in " ".join(result.output.split())

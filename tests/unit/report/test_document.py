@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from emo.config import parse_study
 from emo.errors import DataError
 from emo.report import Difference, write_report
 from emo.report.differences import difference_sentence
@@ -128,3 +129,17 @@ def test_missing_pieces_are_named(fake):
         written(fake)
     with pytest.raises(DataError, match="there is no run of pooled"):
         written(fake, runs=[run for run in fake.runs if run.method != "pooled"])
+
+
+def test_which_scores_are_those_of_heads_is_told(fake):
+    assert "the head that each was trained with" not in written(fake)
+    config = fake.study.model_dump(mode="json")
+    config["tasks"]["trec"]["texts"] = "questions"
+    config["texts"]["questions"] = {"tasks": ["trec"], "labelled": True}
+    for method in config["methods"].values():
+        method["task"] = 1.0
+    report = written(fake, study=parse_study(config))
+    assert "Students of trec were trained on labelled rows, and" in report
+    assert report.count("so are the teachers that were not tuned: e5.") == 1
+    config["teachers"]["e5"]["tuning"] = {"kind": "full"}
+    assert "teachers that were not tuned" not in written(fake, study=parse_study(config))
