@@ -22,7 +22,7 @@ from emo.requests import SignalRequest, signal_request
 from emo.row_texts import compared_texts
 from emo.store import Store
 from emo.stored_tokens import StoredTokens, tokens_of
-from emo.student import add_fitted_head, set_dropout
+from emo.student import add_drawn_head, add_fitted_head, set_dropout
 from emo.supervision import Supervision, open_supervision
 from emo.texts import count_texts
 from emo.token_assembly import TokenAssembly
@@ -89,7 +89,10 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
     tokenized = tokens_of(inputs.texts, student.tokenizer(), folder / "tokens")
     signals = Store(inputs.store)
     if settings.method.projection == "student":
-        add_fitted_head(student, tokenized, tokenized.keys, signals)
+        if settings.method.head_start == "fitted":
+            add_fitted_head(student, tokenized, tokenized.keys, signals)
+        else:
+            add_drawn_head(student, len(signals["vector_centre"]))
     if settings.method.dropout is not None:
         set_dropout(student, settings.method.dropout)
     task = None

@@ -136,12 +136,22 @@ Projection = Annotated[
 ]
 
 
+HeadStart = Annotated[
+    Literal["fitted", "drawn"],
+    Field(
+        description="first weights of a head on the student: by least squares on the teacher's "
+        "vectors, or random, which a student of random layers needs"
+    ),
+]
+
+
 class PooledTerms(Settings):
     """Terms on the pooled vector, and on what a head says of the task."""
 
     weights: ClassVar[tuple[str, ...]] = ("cosine", "relational", "task", "logits")
 
     dropout: Dropout = 0.0
+    head_start: HeadStart = "fitted"
     cosine: Cosine = 1.0
     relational: Relational = 10.0
     task: Task = 0.0

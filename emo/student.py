@@ -42,6 +42,15 @@ def add_fitted_head(
     student.add_head(fit_head(pooled, vectors.to(pooled)))
 
 
+def add_drawn_head(student: Encoder, teacher_width: int) -> None:
+    """Give a student a head into the teacher's space with random weights, as torch draws them.
+
+    A student of random layers says nearly the same of every text. Least squares then fit noise,
+    and the student collapses.
+    """
+    student.add_head(nn.Linear(student.width, teacher_width))
+
+
 def set_dropout(student: Encoder, rate: float) -> None:
     """Set the rate of every dropout layer of a student, and of attention that drops by itself."""
     for module in student.modules():

@@ -57,21 +57,29 @@ def transport(
     """
     cost = COSTS[settings.cost](student, teacher, tokens.student_mask, tokens.teacher_mask)
     ours = student_mass(settings, teacher_mass, tokens)
-    rounds = {"epsilon": settings.epsilon, "rounds": settings.rounds}
+    epsilon, rounds = settings.epsilon, settings.rounds
     match settings.solver:
         case "envelope":
-            return transport_loss(cost, ours, teacher_mass, **rounds)
+            return transport_loss(cost, ours, teacher_mass, epsilon=epsilon, rounds=rounds)
         case "unrolled":
-            return paper_transport_loss(cost, ours, teacher_mass, **rounds)
+            return paper_transport_loss(cost, ours, teacher_mass, epsilon=epsilon, rounds=rounds)
         case "unbalanced":
             return unbalanced_transport_loss(
-                cost, ours, teacher_mass, **rounds, marginal=settings.marginal
+                cost,
+                ours,
+                teacher_mass,
+                epsilon=epsilon,
+                rounds=rounds,
+                marginal=settings.marginal,
             )
         case "fused":
-            structures = (
+            return fused_transport_loss(
+                cost,
                 cosine_cost(student, student, tokens.student_mask, tokens.student_mask),
                 cosine_cost(teacher, teacher, tokens.teacher_mask, tokens.teacher_mask),
-            )
-            return fused_transport_loss(
-                cost, *structures, ours, teacher_mass, **rounds, structure=settings.structure
+                ours,
+                teacher_mass,
+                epsilon=epsilon,
+                rounds=rounds,
+                structure=settings.structure,
             )

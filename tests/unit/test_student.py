@@ -7,7 +7,7 @@ from emo.encoder import load_encoder
 from emo.errors import CheckError
 from emo.losses import mean_cosine
 from emo.store import Store
-from emo.student import add_fitted_head, check_collapse, set_dropout, spread
+from emo.student import add_drawn_head, add_fitted_head, check_collapse, set_dropout, spread
 from emo.texts import text_key
 
 
@@ -40,6 +40,18 @@ def test_the_fitted_head_is_ridge_least_squares_on_the_pooled_states(tiny):
     wanted = np.vstack([targets - targets.mean(axis=0), np.zeros((len(ridge), targets.shape[1]))])
     solution, *_ = np.linalg.lstsq(given, wanted, rcond=None)
     np.testing.assert_allclose(student.head.weight.detach().numpy(), solution.T, atol=1e-3)
+
+
+def test_a_drawn_head_is_told_by_the_seed_alone(tiny):
+    heads = []
+    for _ in range(2):
+        student = load_encoder(tiny.student, device=torch.device("cpu"))
+        torch.manual_seed(5)
+        add_drawn_head(student, teacher_width=12)
+        heads.append(student.head.weight.detach())
+    assert heads[0].shape == (12, student.width)
+    assert torch.equal(*heads)
+    assert heads[0].abs().max() <= student.width**-0.5, "as torch draws a linear layer"
 
 
 def single(text):

@@ -319,10 +319,19 @@ def training_record(wildcards):
 
 def student_head(wildcards):
     """The head of a student that was trained with labels, which is saved beside it."""
-    if not study.texts[study.tasks[wildcards.task].texts].labelled:
-        return []
-    record = Path(training_record(wildcards)).with_name("task_head.json")
-    return [f"--head={record}"]
+    return head_options(wildcards.task, training_record(wildcards))
+
+
+def trial_head(wildcards):
+    trial = ("teacher", "student", "texts", "method", "rate")
+    record = Job("trial", **{key: wildcards[key] for key in trial}).result
+    return head_options(wildcards.task, record)
+
+
+def head_options(task, record):
+    """The head beside the record of a training."""
+    labelled = study.texts[study.tasks[task].texts].labelled
+    return [f"--head={Path(record).with_name('task_head.json')}"] if labelled else []
 
 
 def reference_head(wildcards):

@@ -54,6 +54,7 @@ use rule evaluate as evaluate_trial with:
         "results/benchmarks/evaluate_trial/{teacher}/{student}/{texts}/{method}/rate{rate}/{task}.tsv"
     params:
         family=task_family,
+        head=trial_head,
         runs=trial_student_keys,
         out=lambda wildcards, output: str(Path(output.scores).parent),
         code=code_version("emo.evaluate"),
