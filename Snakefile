@@ -27,6 +27,7 @@ rule all:
     input:
         intermediate_files(),
         "results/summary.csv",
+        "results/differences.csv",
         "results/costs.csv",
         "results/report.md",
         "results/figures/score_speed.png",

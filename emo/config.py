@@ -32,7 +32,7 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="as large as numpy t
 
 
 class Comparison(Settings):
-    """The two methods whose difference the report tests."""
+    """The baseline of every method's difference, and the method that the study asks about."""
 
     method: Name
     baseline: Name

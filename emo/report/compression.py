@@ -6,6 +6,7 @@ from itertools import product
 from emo.config import Study
 from emo.config_store import StoreSettings
 from emo.report.bootstrap import Resampled, paired_difference
+from emo.report.contrasts import Pair
 from emo.report.differences import difference_sentence
 
 
@@ -22,7 +23,7 @@ def compressed_teachers(study: Study) -> list[tuple[str, str]]:
 
 
 def compression_differences(
-    study: Study, resampled: Mapping[tuple[str, str], Mapping[str, Resampled]]
+    study: Study, resampled: Mapping[Pair, Mapping[str, Resampled]]
 ) -> list[str]:
     """Say for each student and method what a compressed store lost.
 

@@ -1,57 +1,57 @@
-"""Differences between methods, in sentences that say whether they hold."""
+"""Differences between methods in Markdown: tables and sentences that say whether they hold."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from emo.config import Comparison
-from emo.report.bootstrap import RESAMPLES, Difference, Resampled, paired_difference, resample
-from emo.report.results import PairResults
+from emo.report.bootstrap import ALPHA, AVERAGE, RESAMPLES, Difference
+from emo.report.contrasts import Contrast
 from emo.report.runs import UNDISTILLED
+from emo.report.table import markdown_table
 
-INTERVALS = (
-    "Differences of the averages over families. Intervals are from a paired bootstrap "
-    f"({RESAMPLES} resamples of the test items and, where there are several, of the seeds); "
-    "they are not corrected for the number of comparisons."
+BOOTSTRAP = (
+    f"Intervals hold 95 % of the differences in a paired bootstrap ({RESAMPLES} resamples of the "
+    "test items and, where there are several, of the seeds); they are not corrected for the number "
+    "of comparisons."
 )
 
 
-def resampled_methods(results: PairResults) -> dict[str, Resampled]:
-    """Resample the undistilled student and each method of one teacher and one student.
+def how_to_read_differences(compare: Comparison) -> str:
+    """Return the paragraph that comes before tables of differences."""
+    return (
+        f"Differences are in points of a hundred, the greatest first. {BOOTSTRAP} p is two-sided: "
+        "twice the share of the resamples at or beyond zero, the observation counted as one of "
+        f"them, so that it is never below {2 / (1 + RESAMPLES):.4f}. Holm's correction is over all "
+        "methods against one baseline, for the average of families and for each family apart. The "
+        f"verdict, and the star behind the difference on a family, ask for a corrected p below "
+        f"{ALPHA}. The study asks about **{compare.method}**."
+    )
 
-    Raises:
-        DataError: Predictions are missing, or do not give the score that was reported.
-    """
-    return {name: resample(results.methods[name]) for name in (UNDISTILLED, *results.distilled)}
 
-
-def method_differences(compare: Comparison, resampled: Mapping[str, Resampled]) -> list[str]:
-    """Say how the compared methods differ, and each method from the undistilled student.
+def difference_tables(
+    compare: Comparison, families: Sequence[str], contrasts: Sequence[Contrast]
+) -> list[str]:
+    """Return a heading and a table for each baseline.
 
     Args:
         compare: The two methods that the study asks about.
-        resampled: Of one teacher and one student, see :func:`resampled_methods`.
-
-    Returns:
-        Paragraphs: how to read them, and a Markdown list.
-
-    Raises:
-        DataError: Methods were judged on different items or trained with different seeds.
+        families: Families of the tasks, in the order of the columns.
+        contrasts: Of one teacher and one student, sorted.
     """
-    asked = [(compare.method, compare.baseline)]
-    asked += [(method, UNDISTILLED) for method in resampled if method != UNDISTILLED]
-    lines = [
-        f"- {difference_sentence(a, b, paired_difference(resampled[a], resampled[b]))}"
-        for a, b in asked
-    ]
-    return [INTERVALS, "\n".join(lines)]
+    parts = []
+    for baseline in dict.fromkeys(contrast.baseline for contrast in contrasts):
+        named = "the undistilled student" if baseline == UNDISTILLED else baseline
+        mine = [contrast for contrast in contrasts if contrast.baseline == baseline]
+        parts += [f"### Differences from {named}", _table(compare, families, mine)]
+        parts += [note for note in (_undefined(mine),) if note]
+    return parts
 
 
 def difference_sentence(a: str, b: str, difference: Difference) -> str:
     """Say in a sentence how ``a`` differs from ``b``, in points of a hundred.
 
-    >>> print(difference_sentence("emo", "pooled", Difference(0.004, -0.001, 0.009, 0)))
+    >>> print(difference_sentence("emo", "pooled", Difference(0.004, -0.001, 0.009, 0.1, 0)))
     **emo - pooled**: +0.40 points, 95 % interval -0.10 to +0.90: no significant difference.
     """
-    mean, low, high = (100 * v for v in (difference.mean, difference.low, difference.high))
     verdict = "no significant difference"
     if difference.significant:
         verdict = f"{a} is {'better' if difference.low > 0 else 'worse'}"
@@ -59,6 +59,51 @@ def difference_sentence(a: str, b: str, difference: Difference) -> str:
     if difference.undefined:
         undefined = f" {difference.undefined} resamples without a defined score were left out."
     return (
-        f"**{a} - {b}**: {mean:+.2f} points, 95 % interval {low:+.2f} to {high:+.2f}: "
-        f"{verdict}.{undefined}"
+        f"**{a} - {b}**: {_points(difference.mean)} points, 95 % interval "
+        f"{_interval(difference)}: {verdict}.{undefined}"
     )
+
+
+def _table(compare: Comparison, families: Sequence[str], contrasts: Sequence[Contrast]) -> str:
+    header = ["method", "verdict", "average of families", "95 % interval", "p", "p (Holm)"]
+    by_place = {(contrast.method, contrast.family): contrast for contrast in contrasts}
+    rows = []
+    for contrast in contrasts:
+        if contrast.family != AVERAGE:
+            continue
+        name, difference = contrast.method, contrast.difference
+        rows.append(
+            [
+                f"**{name}**" if name == compare.method else name,
+                contrast.verdict,
+                _points(difference.mean),
+                _interval(difference),
+                f"{difference.p:.4f}",
+                f"{contrast.p_holm:.4f}",
+                *(_cell(by_place[name, family]) for family in families),
+            ]
+        )
+    return markdown_table([*header, *families], rows, words=2)
+
+
+def _cell(contrast: Contrast) -> str:
+    star = "" if contrast.verdict == "no significant difference" else " \\*"
+    return f"{_points(contrast.difference.mean)} ({_interval(contrast.difference)}){star}"
+
+
+def _undefined(contrasts: Sequence[Contrast]) -> str:
+    most = max(contrasts, key=lambda contrast: contrast.difference.undefined)
+    if not most.difference.undefined:
+        return ""
+    return (
+        f"Resamples without a defined score were left out, most of them, "
+        f"{most.difference.undefined}, of {most.method} on {most.family}."
+    )
+
+
+def _interval(difference: Difference) -> str:
+    return f"{_points(difference.low)} to {_points(difference.high)}"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.2f}"

@@ -7,20 +7,21 @@ from typing import Any
 from emo.config import Study
 from emo.errors import DataError
 from emo.outputs import atomic_file, read_json
+from emo.report.bootstrap import Resampled
 from emo.report.compression import compression_differences
+from emo.report.contrasts import Contrast, Pair
 from emo.report.costs import Cost
-from emo.report.differences import INTERVALS, method_differences, resampled_methods
+from emo.report.differences import BOOTSTRAP, difference_tables, how_to_read_differences
 from emo.report.ledger import cost_section
-from emo.report.results import PairResults, collect
-from emo.report.runs import Run
-from emo.report.speeds import Speed
+from emo.report.results import PairResults
 from emo.report.table import markdown_table, score_table
 
 
 def write_report(
     study: Study,
-    runs: Sequence[Run],
-    speeds: Mapping[str, Speed],
+    results: Sequence[PairResults],
+    resampled: Mapping[Pair, Mapping[str, Resampled]],
+    contrasts: Sequence[Contrast],
     task_reports: Mapping[str, Path],
     costs: Sequence[Cost],
     out: Path,
@@ -29,29 +30,33 @@ def write_report(
 
     Args:
         study: The study.
-        runs: All its runs; see :func:`emo.report.load_runs`.
-        speeds: Measured speeds of its teachers and students.
+        results: Its results by teacher and student; see :func:`emo.report.results.collect`.
+        resampled: Its methods, resampled; see :func:`emo.report.contrasts.resampled_methods`.
+        contrasts: Their differences; see :func:`emo.report.contrasts.study_contrasts`.
         task_reports: ``report.json`` of each task; tasks left out have no line in the counts.
         costs: What its jobs cost; none leaves that section out.
         out: The Markdown file to write.
 
     Raises:
-        DataError: A run, a speed or a prediction is missing or damaged.
+        DataError: A task report is missing or damaged.
     """
-    parts = ["# Results", _how_to_read(study), *_who_answers(study)]
-    collected = collect(study.study, runs, speeds)
-    resampled = {(each.teacher, each.student): resampled_methods(each) for each in collected}
-    for results in collected:
+    compare = study.study.compare
+    parts = [
+        "# Results",
+        _how_to_read(study),
+        *_who_answers(study),
+        how_to_read_differences(compare),
+    ]
+    for pair in results:
+        mine = [each for each in contrasts if (each.teacher, each.student) == pair.names]
         parts += [
-            f"## {results.teacher} to {results.student}",
-            score_table(results, study.training),
-            _speed_note(results),
-            "### Differences",
-            *method_differences(study.study.compare, resampled[results.teacher, results.student]),
+            f"## {pair.teacher} to {pair.student}",
+            score_table(pair, study.training),
+            _speed_note(pair),
+            *difference_tables(compare, pair.families, mine),
         ]
-    lost = compression_differences(study, resampled)
-    if lost:
-        parts += ["## What smaller stores cost in score", INTERVALS, "\n".join(lost)]
+    if lost := compression_differences(study, resampled):
+        parts += ["## What smaller stores cost in score", BOOTSTRAP, "\n".join(lost)]
     if costs:
         parts.append(cost_section(costs))
     if task_reports:

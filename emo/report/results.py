@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from emo.config import Selection
+from emo.config_methods import Family
 from emo.report.averages import MethodRuns, method_runs
 from emo.report.runs import TEACHER, UNDISTILLED, Run, pairs_of
 from emo.report.speeds import Speed, speed_of
@@ -28,6 +29,16 @@ class PairResults:
     methods: Mapping[str, MethodRuns]
     teacher_speed: Speed
     student_speed: Speed
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Teacher and student."""
+        return self.teacher, self.student
+
+    @property
+    def families(self) -> list[Family]:
+        """Families of the tasks, sorted."""
+        return sorted(set(self.methods[TEACHER].families.values()))
 
     @property
     def distilled(self) -> list[str]:

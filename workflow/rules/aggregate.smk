@@ -1,5 +1,6 @@
 # Requires: the scores of every run, the speed of every model, every store, what every job took.
-# Makes: results/summary.csv, results/costs.csv, results/report.md, results/figures/
+# Makes: results/summary.csv, results/differences.csv, results/costs.csv, results/report.md,
+# results/figures/
 
 
 rule aggregate:
@@ -14,6 +15,12 @@ rule aggregate:
             caption="../report/summary.rst",
             category="Results",
             labels={"what": "every score"},
+        ),
+        differences=report(
+            "results/differences.csv",
+            caption="../report/differences.rst",
+            category="Results",
+            labels={"what": "every difference"},
         ),
         costs=report(
             "results/costs.csv",

@@ -13,7 +13,9 @@ from emo.alignment.table import tabulate, write_alignment
 from emo.config import parse_study
 from emo.jobs import study_jobs
 from emo.outputs import write_json
-from emo.report import load_runs, load_speeds
+from emo.report import load_runs, load_speeds, write_report
+from emo.report.contrasts import resampled_methods, study_contrasts
+from emo.report.results import collect
 from emo.weighted_metrics import MAIN_METRICS, main_metric
 
 FAMILIES = {"trec": "classification", "stsb": "sts", "sick": "sts", "stsb-pairs": "pairs"}
@@ -39,6 +41,18 @@ class FakeStudy:
     @property
     def speeds(self):
         return load_speeds(self.speed_paths)
+
+    def report(self, **changes):
+        """Write the report of the files as they are, or of what is given instead."""
+        given = {"study": self.study, "runs": self.runs, "speeds": self.speeds} | changes
+        chosen = given["study"].study
+        results = collect(chosen, given["runs"], given["speeds"])
+        resampled = {each.names: resampled_methods(each) for each in results}
+        contrasts = study_contrasts(chosen.compare, resampled)
+        reports, costs = given.get("task_reports", self.task_reports), given.get("costs", [])
+        out = self.folder / "report.md"
+        write_report(given["study"], results, resampled, contrasts, reports, costs, out)
+        return out.read_text(encoding="utf-8")
 
     def path(self, method, task, seed=0):
         return self.folder / method / task / str(seed)

@@ -57,8 +57,20 @@ def test_averages_equal_a_slow_loop(fake):
         [slow_average(emo, seed, {task: counts[task][row] for task in TASKS}) for seed in (1, 2)]
         for row in range(25)
     ]
-    assert resampled.averages == pytest.approx(np.array(expected), abs=1e-12)
-    assert resampled.observed.mean() == pytest.approx(emo.average().mean)
+    assert resampled.drawn["average"] == pytest.approx(np.array(expected), abs=1e-12)
+    assert resampled.observed["average"].mean() == pytest.approx(emo.average().mean)
+
+
+def test_families_are_the_means_of_their_tasks(fake):
+    emo = runs_of(fake, "emo")
+    resampled = resample(emo, resamples=20)
+    alone = {task: resample(runs_of(fake, "emo", [task]), resamples=20) for task in TASKS}
+    assert set(resampled.drawn) == {"classification", "pairs", "sts", "average"}
+    for part in ("observed", "drawn"):
+        by_task = {task: getattr(alone[task], part)["average"] for task in TASKS}
+        found = getattr(resampled, part)
+        assert (found["classification"] == by_task["trec"]).all()
+        assert found["sts"] == pytest.approx((by_task["stsb"] + by_task["sick"]) / 2)
 
 
 def test_difference_equals_a_slow_loop(fake):
@@ -66,14 +78,23 @@ def test_difference_equals_a_slow_loop(fake):
     a, b = (resample(runs_of(fake, method), resamples=200) for method in ("emo", "pooled"))
     drawn = np.random.default_rng([0, 0]).integers(0, 2, size=(200, 2))
     differences = [
-        np.mean([a.averages[row, s] for s in seeds]) - np.mean([b.averages[row, s] for s in seeds])
+        np.mean([a.drawn["average"][row, s] for s in seeds])
+        - np.mean([b.drawn["average"][row, s] for s in seeds])
         for row, seeds in enumerate(drawn)
     ]
     difference = paired_difference(a, b)
     expected = np.percentile(differences, [2.5, 97.5])
     assert [difference.low, difference.high] == pytest.approx(expected)
-    assert difference.mean == pytest.approx(a.observed.mean() - b.observed.mean())
+    assert difference.mean == pytest.approx(
+        a.observed["average"].mean() - b.observed["average"].mean()
+    )
     assert difference.undefined == 0
+    # scipy counts the observation in as well, and doubles the smaller side.
+    expected = stats.monte_carlo_test(
+        [0.0], lambda size: np.reshape(differences, size), np.mean, n_resamples=200
+    )
+    assert difference.p == pytest.approx(expected.pvalue)
+    assert paired_difference(b, a).p == difference.p
 
 
 def test_interval_agrees_with_scipy_on_one_task(fake):
@@ -101,6 +122,7 @@ def test_a_method_does_not_differ_from_itself(fake):
     a = resample(runs_of(fake, "emo"), resamples=50)
     difference = paired_difference(a, a)
     assert (difference.mean, difference.low, difference.high) == (0.0, 0.0, 0.0)
+    assert difference.p == 1.0
     assert not difference.significant
 
 
@@ -114,7 +136,7 @@ def test_clear_differences_are_significant_both_ways(fake):
 def test_same_seed_gives_the_same_interval_and_another_gives_another(fake):
     emo, pooled = runs_of(fake, "emo"), runs_of(fake, "pooled")
     first, again, other = (
-        paired_difference(resample(emo, 100, seed), resample(pooled, 100, seed), seed)
+        paired_difference(resample(emo, 100, seed), resample(pooled, 100, seed), seed=seed)
         for seed in (0, 0, 1)
     )
     assert first == again
@@ -130,11 +152,14 @@ def test_blocks_do_not_change_the_result(fake, monkeypatch):
     emo = runs_of(fake, "emo")
     whole = resample(emo, resamples=30)
     monkeypatch.setattr("emo.report.bootstrap.BLOCK_CELLS", 500)
-    assert (resample(emo, resamples=30).averages == whole.averages).all()
+    assert (resample(emo, resamples=30).drawn["average"] == whole.drawn["average"]).all()
 
 
 def resampled(method="a", seeds=(1,), items="aa", averages=((0.5,), (0.75,))):
-    return Resampled(method, seeds, {"trec": items}, np.full(len(seeds), 0.5), np.array(averages))
+    observed = np.full(len(seeds), 0.5)
+    return Resampled(
+        method, seeds, {"trec": items}, {"average": observed}, {"average": np.array(averages)}
+    )
 
 
 def test_undefined_resamples_are_counted_and_left_out():
@@ -142,6 +167,7 @@ def test_undefined_resamples_are_counted_and_left_out():
         resampled(averages=[[np.nan], [0.75]]), resampled(averages=[[0.5], [0.5]])
     )
     assert (difference.low, difference.high, difference.undefined) == (0.25, 0.25, 1)
+    assert difference.p == 1.0  # of one resample
     with pytest.raises(DataError, match="gives a and b a score"):
         paired_difference(resampled(averages=[[np.nan]]), resampled(method="b", averages=[[0.5]]))
 
@@ -168,3 +194,11 @@ def test_predictions_that_do_not_give_the_score_are_refused(fake):
     path.write_text("damaged")
     with pytest.raises(DataError, match=r"trec/1/predictions\.parquet: no predictions"):
         resample(runs_of(fake, "emo"), resamples=2)
+
+
+def test_seeds_judged_on_different_items_are_refused(fake):
+    emo = runs_of(fake, "emo")
+    other = dataclasses.replace(emo.runs["stsb"][2], items="cc")
+    changed = {**emo.runs, "stsb": {1: emo.runs["stsb"][1], 2: other}}
+    with pytest.raises(DataError, match="stsb/emo/seed2 and .*seed1 were judged on different"):
+        resample(dataclasses.replace(emo, runs=changed), resamples=2)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from emo.config import parse_study
-from emo.report import paired_difference, resample, write_report
+from emo.report import paired_difference, resample
 from emo.report.averages import method_runs
 from emo.report.compression import compressed_teachers
 from emo.report.differences import difference_sentence
@@ -49,9 +49,7 @@ def test_every_method_is_compared_with_itself_under_the_full_store(fake):
         for run in fake.runs
     ]
     speeds = fake.speeds | {"e5-int4": fake.speeds["e5"]}
-    out = fake.folder / "report.md"
-    write_report(study, [*fake.runs, *swapped], speeds, {}, [], out)
-    report = out.read_text(encoding="utf-8")
+    report = fake.report(study=study, runs=[*fake.runs, *swapped], speeds=speeds)
     section = report[report.index("## What smaller stores cost in score") :]
     pair = pairs_of(fake.runs)[0]
     resampled = {
@@ -70,6 +68,4 @@ def test_every_method_is_compared_with_itself_under_the_full_store(fake):
 
 
 def test_a_study_of_one_store_says_nothing_of_it(fake):
-    out = fake.folder / "report.md"
-    write_report(fake.study, fake.runs, fake.speeds, {}, [], out)
-    assert "smaller stores" not in out.read_text(encoding="utf-8")
+    assert "smaller stores" not in fake.report()

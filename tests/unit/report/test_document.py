@@ -6,22 +6,12 @@ import pytest
 
 from emo.config import parse_study
 from emo.errors import DataError
-from emo.report import Difference, write_report
+from emo.report import Difference
 from emo.report.differences import difference_sentence
 
 
 def written(fake, **changes):
-    arguments = {
-        "study": fake.study,
-        "runs": fake.runs,
-        "speeds": fake.speeds,
-        "task_reports": fake.task_reports,
-        "costs": [],
-        **changes,
-    }
-    out = fake.folder / "report.md"
-    write_report(**arguments, out=out)
-    return out.read_text(encoding="utf-8")
+    return fake.report(**changes)
 
 
 def cells(report, start):
@@ -67,15 +57,38 @@ def test_a_head_counts_in_the_parameters_and_the_speed_is_told_to_be_without_it(
     assert "The student was measured undistilled: a head" in report
 
 
-def test_the_asked_comparison_comes_first_and_every_method_meets_the_undistilled(fake):
-    lines = [line for line in written(fake).splitlines() if line.startswith("- **")]
-    assert [re.match(r"- \*\*(.*)\*\*", line)[1] for line in lines] == [
-        "emo - pooled",
-        "pooled - undistilled",
-        "emo - undistilled",
-    ]
-    assert lines[1].endswith("pooled is better.")
-    assert "no significant difference" in lines[0]
+def rows_after(report, heading):
+    """Return the cells of the table below a heading by the first of them."""
+    lines = report[report.index(heading) :].split("\n\n")[1].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return table[0], {row[0]: row[1:] for row in table[2:]}
+
+
+def test_every_method_meets_the_baseline_and_the_undistilled(fake):
+    report = written(fake)
+    header, rows = rows_after(report, "### Differences from pooled")
+    assert header[:6] == [
+        "method", "verdict", "average of families", "95 % interval", "p", "p (Holm)"
+    ]  # fmt: skip
+    assert header[6:] == ["classification", "pairs", "sts"]
+    assert list(rows) == ["**emo**"]
+    assert rows["**emo**"][0] == "no significant difference"
+    assert not any("*" in cell for cell in rows["**emo**"])
+    _, rows = rows_after(report, "### Differences from the undistilled student")
+    assert set(rows) == {"**emo**", "pooled"}
+    assert rows["pooled"][0] == "better"
+    assert re.fullmatch(r"\+\d+\.\d\d", rows["pooled"][1])
+    assert rows["pooled"][3:5] == ["0.0004", "0.0008"]
+    assert re.fullmatch(r"\+\d+\.\d\d \(\+\d+\.\d\d to \+\d+\.\d\d\) \\\*", rows["pooled"][7])
+    greatest = [float(row[1]) for row in rows.values()]
+    assert greatest == sorted(greatest, reverse=True)
+
+
+def test_tables_say_how_they_are_read(fake):
+    report = written(fake)
+    assert "5000 resamples of the test items" in report
+    assert "never below 0.0004. Holm's correction is over all methods against one" in report
+    assert "The study asks about **emo**." in report
 
 
 def test_seeds_are_told(fake):
@@ -111,10 +124,10 @@ def test_the_report_is_the_same_twice(fake):
 @pytest.mark.parametrize(
     ("difference", "verdict"),
     [
-        (Difference(0.01, 0.001, 0.02, 0), "emo is better."),
-        (Difference(-0.01, -0.02, -0.001, 0), "emo is worse."),
-        (Difference(0.01, 0.0, 0.02, 0), "no significant difference."),
-        (Difference(0.0, -0.1, 0.1, 7), "difference. 7 resamples without a defined score"),
+        (Difference(0.01, 0.001, 0.02, 0.04, 0), "emo is better."),
+        (Difference(-0.01, -0.02, -0.001, 0.04, 0), "emo is worse."),
+        (Difference(0.01, 0.0, 0.02, 0.04, 0), "no significant difference."),
+        (Difference(0.0, -0.1, 0.1, 0.04, 7), "difference. 7 resamples without a defined score"),
     ],
 )
 def test_verdicts(difference, verdict):

@@ -44,6 +44,19 @@ def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):
     assert set(table["method"]) == {"teacher", "undistilled", "pooled", "emo"}
 
 
+def test_differences_are_those_of_the_report(study):
+    report_study(study, Path("results"))
+    table = pd.read_csv("results/differences.csv")
+    assert set(table["family"]) == {"average", "classification", "pairs", "sts"}
+    (row,) = table[(table["family"] == "average") & (table["baseline"] == "pooled")].itertuples()
+    cells = [
+        "**emo**", row.verdict, f"{100 * row.difference:+.2f}",
+        f"{100 * row.low:+.2f} to {100 * row.high:+.2f}", f"{row.p:.4f}", f"{row.p_holm:.4f}",
+    ]  # fmt: skip
+    assert f"| {' | '.join(cells)} |" in Path("results/report.md").read_text()
+    assert row.seeds == "1 2"
+
+
 def test_costs_are_written_and_the_same_from_the_same_files(study):
     report_study(study, Path("results"))
     table = Path("results/costs.csv").read_bytes()
