@@ -60,7 +60,12 @@ def test_one_metric_of_each_run_is_the_main_one(summary):
 
 def test_report_and_figure_are_there(finished):
     report = (finished.path / "results" / "report.md").read_text()
-    for words in ("Differences from pooled", "Differences from the undistilled student", "60 x 8", "one seed"):
+    for words in (
+        "Differences from pooled",
+        "Differences from the undistilled student",
+        "60 x 8",
+        "one seed",
+    ):
         assert words in report
     figures = finished.path / "results" / "figures"
     assert (figures / "score_speed.png").read_bytes().startswith(b"\x89PNG")

@@ -97,6 +97,13 @@ def test_difference_equals_a_slow_loop(fake):
     assert paired_difference(b, a).p == difference.p
 
 
+def test_difference_on_a_family_is_that_on_its_tasks_alone(fake):
+    a, b = (resample(runs_of(fake, method), resamples=50) for method in ("emo", "pooled"))
+    alone = [resample(runs_of(fake, method, ["trec"]), 50) for method in ("emo", "pooled")]
+    assert paired_difference(a, b, "classification") == paired_difference(*alone)
+    assert paired_difference(a, b, "classification") != paired_difference(a, b)
+
+
 def test_interval_agrees_with_scipy_on_one_task(fake):
     emo, undistilled = (runs_of(fake, method, ["stsb"]) for method in ("emo", "undistilled"))
     one_seed = dataclasses.replace(emo, seeds=(1,))

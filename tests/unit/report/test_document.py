@@ -7,7 +7,8 @@ import pytest
 from emo.config import parse_study
 from emo.errors import DataError
 from emo.report import Difference
-from emo.report.differences import difference_sentence
+from emo.report.contrasts import Contrast
+from emo.report.differences import difference_sentence, difference_tables
 
 
 def written(fake, **changes):
@@ -61,7 +62,9 @@ def rows_after(report, heading):
     """Return the cells of the table below a heading by the first of them."""
     lines = report[report.index(heading) :].split("\n\n")[1].splitlines()
     table = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-    return table[0], {row[0]: row[1:] for row in table[2:]}
+    rows = {row[0]: row[1:] for row in table[2:]}
+    assert len(rows) == len(table) - 2
+    return table[0], rows
 
 
 def test_every_method_meets_the_baseline_and_the_undistilled(fake):
@@ -82,6 +85,18 @@ def test_every_method_meets_the_baseline_and_the_undistilled(fake):
     assert re.fullmatch(r"\+\d+\.\d\d \(\+\d+\.\d\d to \+\d+\.\d\d\) \\\*", rows["pooled"][7])
     greatest = [float(row[1]) for row in rows.values()]
     assert greatest == sorted(greatest, reverse=True)
+
+
+def test_resamples_left_out_are_told(fake):
+    assert "Resamples without" not in written(fake)
+    contrasts = [
+        Contrast(
+            "e5", "minilm", family, "emo", "pooled", Difference(0, 0, 0, 1.0, number), 1.0, (1,)
+        )
+        for family, number in {"average": 3, "sts": 7}.items()
+    ]
+    (note,) = difference_tables(fake.study.study.compare, ["sts"], contrasts)[2:]
+    assert note.endswith("most of them, 7, of emo on sts.")
 
 
 def test_tables_say_how_they_are_read(fake):
