@@ -10,7 +10,7 @@ BENCH_INPUTS := resources/models/me5-small resources/models/minilm-l3 resources/
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format schema report ui graph clean
+.PHONY: help demo test bench lint format schema report evidence ui graph clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,9 @@ schema: $(BIN)/.installed ## write workflow/schemas/config.schema.yaml from emo/
 
 report: $(BIN)/.installed ## write report.zip, the Snakemake report of a finished study
 	snakemake --cores $(CORES) --configfile $(STUDY) --report report.zip
+
+evidence: $(BIN)/.installed ## keep what the study configs/NAME.yaml found, in docs/evidence/NAME
+	snakemake docs/evidence/$(basename $(notdir $(lastword $(STUDY))))/table.md --cores $(CORES) --configfile $(STUDY)
 
 ui: $(BIN)/.installed ## open MLflow on the tracked runs, at http://127.0.0.1:5000
 	mlflow server --backend-store-uri sqlite:///results/mlflow.db --host 127.0.0.1 --port 5000

@@ -20,6 +20,7 @@ include: "workflow/rules/distil.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/search.smk"
 include: "workflow/rules/aggregate.smk"
+include: "workflow/rules/evidence.smk"
 
 
 rule all:

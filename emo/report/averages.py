@@ -63,6 +63,13 @@ class MethodRuns:
         """Return the main score on a task."""
         return over_seeds([self.runs[task][seed].score for seed in self.seeds])
 
+    def family(self, family: Family) -> Spread:
+        """Return the average over the tasks of a family, taken as :meth:`average` is."""
+        tasks = [task for task, found in self.families.items() if found == family]
+        return over_seeds(
+            [statistics.fmean(self.runs[task][seed].score for task in tasks) for seed in self.seeds]
+        )
+
     def average(self) -> Spread:
         """Return the average over families: taken for each seed, then over the seeds."""
         return over_seeds(

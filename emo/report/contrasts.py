@@ -1,14 +1,14 @@
 """Every method against a baseline, corrected for the number of methods, and ``differences.csv``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from emo.config import Comparison
-from emo.outputs import atomic_file
+from emo.errors import DataError
 from emo.report.bootstrap import (
     ALPHA,
     AVERAGE,
@@ -17,6 +17,7 @@ from emo.report.bootstrap import (
     paired_difference,
     resample,
 )
+from emo.report.csv_table import write_csv
 from emo.report.holm import holm
 from emo.report.results import PairResults
 from emo.report.runs import UNDISTILLED
@@ -123,9 +124,43 @@ def contrasts_table(contrasts: Sequence[Contrast]) -> pd.DataFrame:
 
 
 def write_differences(contrasts: Sequence[Contrast], out: Path) -> None:
-    """Write the table; numbers keep every digit, so equal results are equal bytes."""
-    with atomic_file(out) as temporary:
-        contrasts_table(contrasts).to_csv(temporary, index=False, lineterminator="\n")
+    """Write the table."""
+    write_csv(contrasts_table(contrasts), out)
+
+
+def read_differences(path: Path) -> list[Contrast]:
+    """Read what :func:`write_differences` wrote.
+
+    Raises:
+        DataError: The file is missing or is no such table.
+    """
+    try:
+        table = pd.read_csv(path, dtype={"seeds": str}, keep_default_na=False)
+        return [_contrast(row) for row in table.to_dict("records")]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{path}: no table of differences ({error!r}); make it again by `emo report`"
+        ) from error
+
+
+def _contrast(row: Mapping[Hashable, Any]) -> Contrast:
+    difference = Difference(
+        mean=float(row["difference"]),
+        low=float(row["low"]),
+        high=float(row["high"]),
+        p=float(row["p"]),
+        undefined=int(row["undefined"]),
+    )
+    return Contrast(
+        teacher=row["teacher"],
+        student=row["student"],
+        family=row["family"],
+        method=row["method"],
+        baseline=row["baseline"],
+        difference=difference,
+        p_holm=float(row["p_holm"]),
+        seeds=tuple(int(seed) for seed in row["seeds"].split()),
+    )
 
 
 def _against(

@@ -59,8 +59,8 @@ def difference_sentence(a: str, b: str, difference: Difference) -> str:
     if difference.undefined:
         undefined = f" {difference.undefined} resamples without a defined score were left out."
     return (
-        f"**{a} - {b}**: {_points(difference.mean)} points, 95 % interval "
-        f"{_interval(difference)}: {verdict}.{undefined}"
+        f"**{a} - {b}**: {points(difference.mean)} points, 95 % interval "
+        f"{interval(difference)}: {verdict}.{undefined}"
     )
 
 
@@ -76,8 +76,8 @@ def _table(compare: Comparison, families: Sequence[str], contrasts: Sequence[Con
             [
                 f"**{name}**" if name == compare.method else name,
                 contrast.verdict,
-                _points(difference.mean),
-                _interval(difference),
+                points(difference.mean),
+                interval(difference),
                 f"{difference.p:.4f}",
                 f"{contrast.p_holm:.4f}",
                 *(_cell(by_place[name, family]) for family in families),
@@ -88,7 +88,7 @@ def _table(compare: Comparison, families: Sequence[str], contrasts: Sequence[Con
 
 def _cell(contrast: Contrast) -> str:
     star = "" if contrast.verdict == "no significant difference" else " \\*"
-    return f"{_points(contrast.difference.mean)} ({_interval(contrast.difference)}){star}"
+    return f"{points(contrast.difference.mean)} ({interval(contrast.difference)}){star}"
 
 
 def _undefined(contrasts: Sequence[Contrast]) -> str:
@@ -101,9 +101,15 @@ def _undefined(contrasts: Sequence[Contrast]) -> str:
     )
 
 
-def _interval(difference: Difference) -> str:
-    return f"{_points(difference.low)} to {_points(difference.high)}"
+def interval(difference: Difference) -> str:
+    """Return the interval of a difference in points of a hundred."""
+    return f"{points(difference.low)} to {points(difference.high)}"
 
 
-def _points(value: float) -> str:
+def points(value: float) -> str:
+    """Return a difference in points of a hundred.
+
+    >>> points(0.0123)
+    '+1.23'
+    """
     return f"{100 * value:+.2f}"

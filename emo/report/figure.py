@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -15,6 +14,7 @@ from matplotlib.transforms import ScaledTranslation
 from emo.config import Study
 from emo.outputs import atomic_file
 from emo.report.averages import Spread
+from emo.report.drawing import drawing_style, save_svg
 from emo.report.results import PairResults, collect
 from emo.report.runs import TEACHER, UNDISTILLED, Run
 from emo.report.speeds import Speed
@@ -82,15 +82,14 @@ def write_figure(
     Raises:
         DataError: A run or a speed is missing.
     """
-    with mpl.rc_context({"svg.hashsalt": "emo", "font.family": "DejaVu Sans", "font.size": 9}):
+    with drawing_style():
         figure = _draw(collect(study.study, runs, speeds))
         with atomic_file(png) as temporary:
             # Tight, so that a long name widens the picture and is not cut.
             figure.savefig(
                 temporary, dpi=RESOLUTION, bbox_inches="tight", metadata={"Software": None}
             )
-        with atomic_file(svg) as temporary:
-            figure.savefig(temporary, bbox_inches="tight", metadata={"Date": None, "Creator": None})
+        save_svg(figure, svg)
 
 
 def points_of(results: PairResults) -> list[Point]:

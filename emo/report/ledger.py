@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from emo.jobs import Job
-from emo.outputs import atomic_file
 from emo.report.costs import Cost, ratio, seconds_of
+from emo.report.csv_table import write_csv
 from emo.report.stores import rows_table, stores_table
 from emo.report.table import markdown_table
 
@@ -57,8 +57,7 @@ def costs_table(costs: Sequence[Cost]) -> pd.DataFrame:
 
 def write_costs(costs: Sequence[Cost], out: Path) -> None:
     """Write the table."""
-    with atomic_file(out) as temporary:
-        costs_table(costs).to_csv(temporary, index=False, lineterminator="\n")
+    write_csv(costs_table(costs), out)
 
 
 def cost_section(costs: Sequence[Cost]) -> str:

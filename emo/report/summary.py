@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from emo.outputs import atomic_file
+from emo.report.csv_table import write_csv
 from emo.report.runs import Run
 
 COLUMNS = (
@@ -50,6 +50,5 @@ def summary_table(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def write_summary(runs: Sequence[Run], out: Path) -> None:
-    """Write the long table; scores keep every digit, so equal scores are equal bytes."""
-    with atomic_file(out) as temporary:
-        summary_table(runs).to_csv(temporary, index=False, lineterminator="\n")
+    """Write the long table."""
+    write_csv(summary_table(runs), out)

@@ -46,8 +46,8 @@ def score_table(results: PairResults, training: TrainingSettings) -> str:
         rows.append(
             [
                 results.label(name),
-                *(_percent(method.task(task)) for task in results.tasks),
-                _percent(average),
+                *(percent(method.task(task)) for task in results.tasks),
+                percent(average),
                 f"{100 * average.mean / teacher_average:.1f}",
                 f"{method.parameters / 1e6:.1f}",
                 f"{results.speed(name).texts_per_second:.0f}",
@@ -63,7 +63,12 @@ def _metric(results: PairResults, task: str) -> str:
     return METRIC_NAMES[run.main]
 
 
-def _percent(spread: Spread) -> str:
+def percent(spread: Spread) -> str:
+    """Return a score and its deviation times 100.
+
+    >>> percent(Spread(0.7512, 0.0049)), percent(Spread(0.7512, None))
+    ('75.1 ± 0.5', '75.1')
+    """
     deviation = "" if spread.deviation is None else f" ± {100 * spread.deviation:.1f}"
     return f"{100 * spread.mean:.1f}{deviation}"
 

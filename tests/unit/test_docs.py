@@ -7,6 +7,7 @@ import yaml
 
 from emo.config_methods import EmoPaperSettings, EmoSettings, TokenTerms
 from emo.config_token_options import TokenOptions
+from emo.evidence.page import tables_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,3 +44,13 @@ def test_the_readme_gives_both_defaults_of_every_key():
     emo, paper = EmoSettings(form="emo"), EmoPaperSettings(form="emo-paper")
     fields = TokenTerms.model_fields
     assert told == {name: (getattr(emo, name), getattr(paper, name)) for name in fields}
+
+
+def test_the_page_of_evidence_shows_the_tables_that_are_kept():
+    """One place for each folder of evidence, and in it the table of the folder."""
+    folder = ROOT / "docs" / "evidence"
+    kept = {
+        path.parent.name: path.read_text(encoding="utf-8") for path in folder.glob("*/table.md")
+    }
+    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert tables_of(page, "docs/evidence.md") == kept

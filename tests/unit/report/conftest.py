@@ -16,6 +16,7 @@ from emo.outputs import write_json
 from emo.report import load_runs, load_speeds, write_report
 from emo.report.contrasts import resampled_methods, study_contrasts
 from emo.report.results import collect
+from emo.runs import study_runs
 from emo.weighted_metrics import MAIN_METRICS, main_metric
 
 FAMILIES = {"trec": "classification", "stsb": "sts", "sick": "sts", "stsb-pairs": "pairs"}
@@ -122,6 +123,21 @@ def noisy(task, family, noise, seed):
     return (levels >= 2).astype(int) if family == "pairs" else levels.astype(float), blurred / 10
 
 
+def write_study(seeds=(1, 2)):
+    """Write all files of a finished study here, at the places of the contract."""
+    study = parse_study(config(seeds))
+    for run in study_runs(study):
+        write_run(Path(run.folder), run.key.task, run.key.method, run.key.seed)
+    Path("results/speed").mkdir()
+    for model, speed in {"e5": 80.0, "minilm": 640.0}.items():
+        write(Path(f"results/speed/{model}.json"), speed_record(speed))
+    for task in FAMILIES:
+        Path(f"resources/tasks/{task}").mkdir(parents=True)
+        write(Path(f"resources/tasks/{task}/report.json"), task_report())
+    write_costs(study)
+    return study
+
+
 PARTS = ("1-of-2", "2-of-2")
 LOST = {"state_cosine": 0.9954321, "state_relative_error": 0.1, "state_unexplained": 0.0123}
 
@@ -142,7 +158,7 @@ def write_costs(study):
         elif job.rule == "doctor":
             write_json(Path(job.result), {"device": "cpu"})
         elif job.rule == "distil":
-            write_json(Path(job.result), training_record())
+            write_json(Path(job.result), training_record(study, job))
 
 
 def write_benchmark(path, seconds, memory):
@@ -169,13 +185,17 @@ def write_store(path, identity, record):
     write_json(Path(path), {"shards": shards, "identity": identity, "record": sizes | record})
 
 
-def training_record():
+def training_record(study, job):
     return {
         "steps": 400,
         "resumed_from_step": 100,
         "batch_size": 64,
         "device": "gpu 1",
-        "identity": "abc",
+        "identity": f"{job.method}{job.seed}",
+        "settings": {
+            "method": study.methods[job.method].model_dump(mode="json"),
+            "training": study.training.model_dump(mode="json"),
+        },
     }
 
 

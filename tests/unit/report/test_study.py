@@ -6,29 +6,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from emo.config import parse_study
 from emo.errors import DataError
 from emo.report.study import report_study
 from emo.runs import study_runs
 from emo.tracked_costs import report_and_track
 
-from .conftest import FAMILIES, config, speed_record, task_report, write, write_costs, write_run
+from .conftest import write_study
 
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study = parse_study(config(seeds=(1, 2)))
-    for run in study_runs(study):
-        write_run(Path(run.folder), run.key.task, run.key.method, run.key.seed)
-    Path("results/speed").mkdir()
-    for model, speed in {"e5": 80.0, "minilm": 640.0}.items():
-        write(Path(f"results/speed/{model}.json"), speed_record(speed))
-    for task in FAMILIES:
-        Path(f"resources/tasks/{task}").mkdir(parents=True)
-        write(Path(f"resources/tasks/{task}/report.json"), task_report())
-    write_costs(study)
-    return study
+    return write_study()
 
 
 def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):

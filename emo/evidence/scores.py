@@ -1,0 +1,40 @@
+"""``scores.csv``: the main score of every run, and where it comes from."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from emo.config import Study
+from emo.evidence.methods import method_digest
+from emo.evidence.trace import TracedRun
+
+
+def scores_table(study: Study, traced: Sequence[TracedRun]) -> pd.DataFrame:
+    """Return one line a run.
+
+    ``identity`` is the digest of the settings, inputs and code that the run was made with,
+    ``commit`` that of the code; ``settings`` is the digest of the method's settings, as in
+    ``methods.csv``, and empty for references.
+    """
+    rows = []
+    for each in traced:
+        run, tracked = each.run, each.tracked
+        method = study.methods.get(run.method)
+        rows.append(
+            {
+                "teacher": run.teacher,
+                "student": run.student,
+                "task": run.task,
+                "family": run.family,
+                "method": run.method,
+                "seed": run.seed,
+                "metric": run.main,
+                "value": run.score,
+                "validation": run.validation,
+                "mlflow_run": tracked.run_id,
+                "commit": tracked.commit,
+                "identity": tracked.identity,
+                "settings": method_digest(method) if method else "",
+            }
+        )
+    return pd.DataFrame(rows)
