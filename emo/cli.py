@@ -22,6 +22,7 @@ from emo.command import (
     stage,
 )
 from emo.config_methods import AlignmentMethod, Family, TextForm
+from emo.evidence_command import evidence
 from emo.plan_command import plan
 
 app = typer.Typer(
@@ -382,22 +383,7 @@ def report(
     report_and_track(parse_study(load_option(settings, "--settings")), out)
 
 
-@app.command()
-@stage
-def evidence(
-    settings: Json,
-    differences: Annotated[Path, typer.Option(help="The study's differences.csv.")],
-    page: Annotated[Path, typer.Option(help="Markdown page with a place for the table.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder, named as the place in the page.")],
-    log: Log = None,
-) -> None:
-    """Keep what a study found: scores with their tracked runs, differences, a table, a figure."""
-    from emo.config import parse_study
-    from emo.evidence import write_evidence
-
-    write_evidence(parse_study(load_option(settings, "--settings")), differences, page, out)
-
-
+app.command()(stage(evidence))
 app.command()(guarded(plan))
 
 

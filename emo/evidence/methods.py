@@ -1,18 +1,20 @@
-"""``methods.csv``: what each method is, and what it took to train it."""
+"""``methods.csv``: what each method is, what its search chose, and what it took to train it."""
 
 import json
-import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from emo.config import Study
 from emo.config_methods import MethodSettings
-from emo.evidence.trace import TracedRun, training_job
+from emo.evidence.trainings import budget, searched, training_job
+from emo.jobs import Job
 from emo.provenance import settings_digest
 from emo.report.costs import load_costs, seconds_of
-from emo.report.runs import pairs_of
+from emo.report.runs import Run
+from emo.search import read_choice
 
 BUDGET = ("steps", "batch_size", "learning_rate", "head_learning_rate", "warmup", "weight_decay")
 
@@ -45,49 +47,53 @@ def method_digest(method: MethodSettings) -> str:
     return settings_digest(method.model_dump(mode="json"))
 
 
-def methods_table(study: Study, traced: Sequence[TracedRun]) -> pd.DataFrame:
-    """Return what each method is for each teacher and student, one a line.
+def methods_table(study: Study, runs: Sequence[Run]) -> pd.DataFrame:
+    """Return each method on each text set of each teacher and student, one a line.
 
-    ``training_seconds`` are those of one seed on all text sets, on average over the seeds; empty
-    where the time of a training is not known.
+    ``training_seconds`` is the mean over the seeds, ``search_seconds`` the sum over the trials and
+    their evaluations; either is empty where the time of a job is not known. ``search_validation``
+    has the validation score of each rate that was tried; without a search it is empty.
 
     Raises:
-        DataError: What a training cost is missing or damaged.
+        DataError: What a search chose or a job cost is missing or damaged.
     """
-    rows = []
-    for pair in pairs_of(each.run for each in traced):
-        for name in study.study.methods:
-            method = study.methods[name]
-            rows.append(
-                {
-                    "teacher": pair[0],
-                    "student": pair[1],
-                    "method": name,
-                    "form": method.form,
-                    "settings": settings_words(method),
-                    "digest": method_digest(method),
-                    **{key: getattr(study.training, key) for key in BUDGET},
-                    "training_seconds": _training_seconds(study, traced, pair, name),
-                }
-            )
+    trainings: dict[tuple[str, ...], list[Job]] = {}
+    for run in runs:
+        job = training_job(study, run)
+        if job is not None:
+            seeds = trainings.setdefault((job.teacher, job.student, job.method, job.texts), [])
+            seeds += [job] if job not in seeds else []
+    rows = [_row(study, jobs) for jobs in trainings.values()]
+    order = study.study.methods
+    rows.sort(key=lambda row: (row["teacher"], row["student"], order.index(row["method"])))
     return pd.DataFrame(rows)
 
 
-def _training_seconds(
-    study: Study, traced: Sequence[TracedRun], pair: tuple[str, str], method: str
-) -> float | None:
-    mine = [
-        each.run
-        for each in traced
-        if (each.run.teacher, each.run.student) == pair and each.run.method == method
-    ]
-    # Tasks on one text set share a training.
-    jobs = dict.fromkeys(job for run in mine if (job := training_job(study, run)) is not None)
-    costs = load_costs([*jobs])
-    seconds = seconds_of(costs)
-    if len(seconds) < len(costs):
-        return None
-    return statistics.fmean(
-        sum(cost.seconds or 0.0 for cost in costs if cost.job.seed == seed)
-        for seed in {cost.job.seed for cost in costs}
-    )
+def _row(study: Study, trainings: Sequence[Job]) -> Mapping[str, Any]:
+    job = trainings[0]
+    method, search = study.methods[job.method], searched(study, job)
+    training, seconds = budget(study, job), _seconds(trainings)
+    return {
+        "teacher": job.teacher,
+        "student": job.student,
+        "method": job.method,
+        "texts": job.texts,
+        "form": method.form,
+        "settings": settings_words(method),
+        "digest": method_digest(method),
+        **{key: getattr(training, key) for key in BUDGET},
+        "training_seconds": None if seconds is None else seconds / len(trainings),
+        "search_seconds": _seconds(search),
+        "search_validation": _validation(Path(search[-1].result)) if search else "",
+    }
+
+
+def _seconds(jobs: Sequence[Job]) -> float | None:
+    """Return the seconds of jobs together, None where those of one are not known."""
+    known = seconds_of(load_costs(jobs))
+    return sum(known) if jobs and len(known) == len(jobs) else None
+
+
+def _validation(chosen: Path) -> str:
+    scores = read_choice(chosen).validation
+    return ", ".join(f"{rate}: {scores[rate]}" for rate in sorted(scores, key=float))

@@ -40,7 +40,7 @@ def write_evidence(study: Study, differences: Path, page: Path, out: Path) -> No
     runs = load_runs([run.entry() for run in study_runs(study)])
     pairs = collect_evidence(study, runs, differences)
     traced = trace_runs(study, runs)
-    methods = methods_table(study, traced)
+    methods = methods_table(study, runs)
     table = evidence_table(study, pairs, methods)
     write_csv(scores_table(study, traced), out / "scores.csv")
     write_csv(methods, out / "methods.csv")

@@ -1,6 +1,6 @@
 """``table.md``: what a study found, to be shown in a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -8,6 +8,7 @@ from emo.config import Study
 from emo.evidence.pair import PairEvidence
 from emo.report.bootstrap import ALPHA, RESAMPLES
 from emo.report.differences import interval, points
+from emo.report.results import model_label
 from emo.report.runs import TEACHER, UNDISTILLED
 from emo.report.table import markdown_table, percent
 
@@ -23,8 +24,7 @@ def evidence_table(study: Study, pairs: Sequence[PairEvidence], methods: pd.Data
     parts = [_how_to_read(study)]
     for pair in pairs:
         mine = (methods["teacher"] == pair.teacher) & (methods["student"] == pair.student)
-        seconds = dict(zip(methods["method"][mine], methods["training_seconds"][mine], strict=True))
-        parts += [f"**{pair.teacher} to {pair.student}**", _scores(study, pair, seconds)]
+        parts += [f"**{pair.teacher} to {pair.student}**", _scores(study, pair, methods[mine])]
     settings = methods.drop_duplicates("method")[["method", "form", "settings"]]
     parts += [
         "Settings that differ from the defaults of the form:",
@@ -37,39 +37,50 @@ def _how_to_read(study: Study) -> str:
     chosen, training = study.study, study.training
     seeds = ", ".join(map(str, sorted(chosen.seeds)))
     spread = "mean ± standard deviation over the seeds" if len(chosen.seeds) > 1 else "of the seed"
+    compared = len(set(chosen.methods) - {chosen.compare.baseline})
+    rate, search = f"{training.learning_rate:g} for every method", ""
+    if study.search is not None:
+        tried = ", ".join(f"{each:g}" for each in study.search.learning_rate)
+        rate = f"chosen for each method and text set from {tried} by the validation splits"
+        search = ", search seconds those of all trials and their evaluations"
     return (
         f"Main metrics times 100 on {', '.join(chosen.tasks)}, {spread} {seeds}; "
-        f"{training.steps} steps of {training.batch_size} texts at a peak rate of "
-        f"{training.learning_rate:g} for every method. Differences are those of the average of "
-        f"families from `{chosen.compare.baseline}`, with the 95 % interval of a paired bootstrap "
-        f"({RESAMPLES} resamples of test items and seeds), p after Holm's correction over the "
-        f"{len(chosen.methods) - 1} methods compared, and the verdict of that p below {ALPHA}. "
-        "Seconds are those of the trainings of one seed."
+        f"{training.steps} steps of {training.batch_size} texts, peak learning rate {rate}. "
+        f"Differences are those of the average of families from `{chosen.compare.baseline}`, with "
+        f"the 95 % interval of a paired bootstrap ({RESAMPLES} resamples of test items and seeds), "
+        f"p after Holm's correction over {compared} methods, and the verdict of that p below "
+        f"{ALPHA}. Training seconds are those of one seed{search}."
     )
 
 
-def _scores(study: Study, pair: PairEvidence, seconds: Mapping[str, float]) -> str:
+def _scores(study: Study, pair: PairEvidence, methods: pd.DataFrame) -> str:
     baseline = study.study.compare.baseline
     contrasts = pair.against(baseline)
     header = ["model", "verdict", *pair.families, "average", f"- {baseline}", "95 % interval"]
     header += ["p (Holm)", "training (s)"]
+    if study.search is not None:
+        header += ["learning rate", "search (s)"]
     rows = []
     for name in (TEACHER, UNDISTILLED, baseline, *contrasts):
         method, contrast = pair.methods[name], contrasts.get(name)
-        time = seconds.get(name)
-        rows.append(
-            [
-                {
-                    TEACHER: f"{pair.teacher} (teacher)",
-                    UNDISTILLED: f"{pair.student} (undistilled)",
-                }.get(name, name),
-                contrast.verdict if contrast else "-",
-                *(percent(method.family(family)) for family in pair.families),
-                percent(method.average()),
-                points(contrast.difference.mean) if contrast else "-",
-                interval(contrast.difference) if contrast else "-",
-                f"{contrast.p_holm:.4f}" if contrast else "-",
-                "-" if time is None or pd.isna(time) else f"{time:,.0f}",
-            ]
-        )
+        mine = methods[methods["method"] == name]
+        row = [
+            model_label(pair.teacher, pair.student, name),
+            contrast.verdict if contrast else "-",
+            *(percent(method.family(family)) for family in pair.families),
+            percent(method.average()),
+            points(contrast.difference.mean) if contrast else "-",
+            interval(contrast.difference) if contrast else "-",
+            f"{contrast.p_holm:.4f}" if contrast else "-",
+            _seconds(mine["training_seconds"]),
+        ]
+        if study.search is not None:
+            rates = ", ".join(f"{rate:g}" for rate in mine["learning_rate"])
+            row += [rates or "-", _seconds(mine["search_seconds"])]
+        rows.append(row)
     return markdown_table(header, rows, words=2)
+
+
+def _seconds(of_texts: pd.Series) -> str:
+    """Return the seconds of all text sets, ``-`` where there are none or some are not known."""
+    return "-" if of_texts.empty or of_texts.isna().any() else f"{of_texts.sum():,.0f}"

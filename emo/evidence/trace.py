@@ -8,6 +8,7 @@ from typing import Any
 
 from emo.config import Study
 from emo.errors import DataError
+from emo.evidence.trainings import budget, training_job
 from emo.jobs import Job
 from emo.outputs import read_json
 from emo.report.runs import Run, describe, pairs_of
@@ -29,7 +30,7 @@ def trace_runs(study: Study, runs: Sequence[Run]) -> list[TracedRun]:
     """Find the tracked run of each run, and see that it is the one whose files are read.
 
     It must have the same score and, of a training, the same identity; the training must have had
-    the settings that the study has now.
+    the settings that the study has now, with the rate that its search chose.
 
     Raises:
         ConfigError: The tracking store cannot be reached.
@@ -39,14 +40,6 @@ def trace_runs(study: Study, runs: Sequence[Run]) -> list[TracedRun]:
     for pair in pairs_of(runs):
         known |= current_runs(*pair)
     return [TracedRun(run, _traced(study, run, known)) for run in runs]
-
-
-def training_job(study: Study, run: Run) -> Job | None:
-    """Return the training that a run's student comes from; a reference has none."""
-    if run.method not in study.study.methods:
-        return None
-    texts = study.tasks[run.task].texts
-    return Job("distil", run.teacher, run.student, texts, method=run.method, seed=run.seed)
 
 
 def _traced(study: Study, run: Run, known: Mapping[RunKey, TrackedRun]) -> TrackedRun:
@@ -82,7 +75,7 @@ def _identity(study: Study, job: Job) -> str:
         trained = (settings["method"], settings["training"])
     except (KeyError, TypeError) as error:
         raise DataError(f"{path}: no record of a training ({error!r}); train again") from error
-    wanted = (study.methods[job.method], study.training)
+    wanted = (study.methods[job.method], budget(study, job))
     if trained != tuple(each.model_dump(mode="json") for each in wanted):
         raise DataError(
             f"{path}: {job.method} was trained with other settings than the study has; run the "

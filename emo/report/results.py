@@ -58,8 +58,17 @@ class PairResults:
 
     def label(self, method: str) -> str:
         """Return the name that a method's row or point bears."""
-        named = {TEACHER: f"{self.teacher} (teacher)", UNDISTILLED: f"{self.student} (undistilled)"}
-        return named.get(method, method)
+        return model_label(self.teacher, self.student, method)
+
+
+def model_label(teacher: str, student: str, method: str) -> str:
+    """Return the name that the row of a model bears.
+
+    >>> model_label("e5", "minilm", "undistilled"), model_label("e5", "minilm", "emo")
+    ('minilm (undistilled)', 'emo')
+    """
+    named = {TEACHER: f"{teacher} (teacher)", UNDISTILLED: f"{student} (undistilled)"}
+    return named.get(method, method)
 
 
 def collect(

@@ -7,14 +7,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from emo.config_search import SearchSettings
 from emo.errors import DataError
 from emo.evidence import write_evidence
 from emo.evidence.forest import STYLES, draw_forest
 from emo.evidence.methods import method_digest
 from emo.evidence.page import tables_of
 from emo.evidence.pair import collect_evidence
+from emo.jobs import search_jobs
+from emo.outputs import read_json, write_json
 from emo.report.contrasts import read_differences, write_differences
 
+from ..report.conftest import training_record, write_benchmark
 from .conftest import PAGE, loaded
 
 DIFFERENCES = Path("results/differences.csv")
@@ -120,7 +124,53 @@ def test_the_table_shows_means_and_differences(written):
     ]
     assert table["pooled"][5:8] == ["-", "-", "-"]
     assert table["pooled"][0] == "-"
-    assert "over the seeds 1, 2; 400 steps of 64 texts" in text
+    assert "over the seeds 1, 2; 400 steps of 64 texts, peak learning rate 0.0001 for every" in text
+
+
+@pytest.fixture
+def searched(study):
+    """The study after a search over learning rates."""
+    search = SearchSettings(learning_rate=[1e-5, 1e-3])
+    study = study.model_copy(update={"search": search})
+    chosen = {"pooled": 1e-3, "emo": 1e-5}
+    for method, rate in chosen.items():
+        for number, job in enumerate(search_jobs(study, "e5", "minilm", "all", method)):
+            write_benchmark(job.benchmark, seconds=10 + number, memory=1)
+            if job.rule == "trial":
+                write_json(Path(job.result), training_record(study, job))
+            elif job.rule == "evaluate_trial":
+                write_json(Path(job.result), {"texts": 4, "device": "cpu"})
+            else:
+                choice = {"learning_rate": rate, "validation": {"1e-05": 0.5, "0.001": 0.75}}
+                write_json(Path(job.result), choice)
+        for seed in (1, 2):
+            path = Path(f"results/e5/minilm/trained/all/{method}/seed{seed}/training.json")
+            record = read_json(path)
+            record["settings"]["training"]["learning_rate"] = rate
+            write_json(path, record)
+    return study
+
+
+def test_what_a_search_tried_chose_and_took_is_kept(searched):
+    write_evidence(searched, DIFFERENCES, DOCS, OUT)
+    table = pd.read_csv(OUT / "methods.csv")
+    assert table["learning_rate"].tolist() == [1e-3, 1e-5]
+    assert (table["search_validation"] == "1e-05: 0.5, 0.001: 0.75").all()
+    # Two trials, each judged on four tasks, and the choice.
+    assert (table["search_seconds"] == sum(10 + number for number in range(11))).all()
+    text = (OUT / "table.md").read_text()
+    cells = rows(text)
+    assert cells["model"][-2:] == ["learning rate", "search (s)"]
+    assert cells["emo"][-2:] == ["1e-05", "165"]
+    assert cells["e5 (teacher)"][-3:] == ["-", "-", "-"]
+    assert "chosen for each method and text set from 1e-05, 0.001 by the validation" in text
+
+
+def test_a_training_with_another_rate_than_the_search_chose_is_refused(searched):
+    path = Path("results/e5/minilm/search/all/emo/chosen.json")
+    write_json(path, read_json(path) | {"learning_rate": 1e-3})
+    with pytest.raises(DataError, match="emo was trained with other settings than the study has"):
+        write_evidence(searched, DIFFERENCES, DOCS, OUT)
 
 
 def test_the_table_is_put_into_the_page(written):
