@@ -1,5 +1,6 @@
 """Every study in configs/ lies over config.yaml, and says what it claims to."""
 
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from emo.errors import ConfigError
 from emo.sources import require_local_sources
 
 REPO = Path(__file__).parents[2]
+EXTENDED = {"supervised-local"}
+"""Studies that lie over another one, too."""
 STUDIES = sorted(path.stem for path in (REPO / "configs").glob("*.yaml"))
 
 
@@ -23,14 +26,21 @@ def laid_over(below, above):
 
 
 def study(name, **more):
-    files = (REPO / "config.yaml", REPO / "configs" / f"{name}.yaml")
-    below, above = (yaml.safe_load(path.read_text("utf-8")) for path in files)
-    return parse_study(laid_over(below, above) | more)
+    names = [name.removesuffix("-local"), name] if name in EXTENDED else [name]
+    files = [REPO / "config.yaml", *(REPO / "configs" / f"{each}.yaml" for each in names)]
+    read = [yaml.safe_load(path.read_text("utf-8")) for path in files]
+    return parse_study(reduce(laid_over, read) | more)
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_it_parses(name):
-    assert study(name).study.methods
+def test_it_parses_and_runs_what_it_declares(name):
+    parsed = study(name)
+    declared = yaml.safe_load((REPO / "configs" / f"{name}.yaml").read_text("utf-8"))
+    chosen = declared.get("study", {})
+    for part in ("methods", "tasks"):
+        if part in chosen and part in declared:
+            assert set(declared[part]) <= set(chosen[part]), part
+    assert parsed.study.methods
 
 
 def test_the_ablation_turns_each_switch_alone_from_both_ends():
