@@ -228,7 +228,7 @@ def test_one_process_at_a_time_makes_an_output(monkeypatch):
         raise DataError("held by another")
         yield
 
-    monkeypatch.setattr("emo.command.exclusive", refuse)
+    monkeypatch.setattr("emo.commands.options.exclusive", refuse)
     for command, arguments in LOCKED.items():
         group = ("store",) if command == "gather" else ()
         result = emo(*group, command, *arguments, "--out", "made/it")

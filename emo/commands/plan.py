@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import typer
 from pydantic import BaseModel, ValidationError
 
-from emo.command import Log, load_option
+from emo.commands.options import Log, load_option
 from emo.config_errors import explain
 from emo.config_methods import Family
 from emo.config_store import StatePrecision

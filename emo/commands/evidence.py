@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emo.command import Json, Log, load_option
+from emo.commands.options import Json, Log, load_option
 
 
 def evidence(

@@ -1,0 +1,1 @@
+"""The subcommands of ``emo`` by what they work on: nothing but parsing and calling."""
