@@ -207,8 +207,10 @@ LOCKED = {
     ),
     "gather": ("x",),
     "evaluate": ("x", "--task", "x", "--family", "sts"),
+    "choose": ("--settings", "[]"),
     "speed": ("x", "--texts", "x"),
     "report": ("--settings", "x"),
+    "evidence": ("--settings", "x", "--differences", "x", "--page", "x"),
 }
 UNLOCKED = {"distil", "plan", "schema", "tune", "verify"}
 
