@@ -10,6 +10,7 @@ from emo.assembly import assemble
 from emo.distil import distil
 from emo.errors import ConfigError, DataError
 from emo.history import read_history
+from emo.student import set_dropout
 from emo.token_heads import fit_token_heads
 
 from ..plain_models import PlainModel
@@ -95,6 +96,16 @@ def test_several_layers_train(tiny, tmp_path):
 def test_a_layer_that_the_student_lacks_is_refused(tiny, tmp_path):
     with pytest.raises(ConfigError, match="state_layers: 2 is out of range, the student has"):
         heads_of(inputs(tiny), tmp_path, state_layers=[1, 2])
+
+
+def test_dropout_has_no_part_in_the_start(tiny, tmp_path):
+    made = assemble(settings("emo", method=OWN), inputs(tiny), tmp_path)
+    (usual,) = made.model.method.space.token_heads
+    student = made.model.student.train()
+    set_dropout(student, 0.5)
+    (fitted,) = fit_token_heads(student, settings("emo", method=OWN).method, made.collator, 24)
+    torch.testing.assert_close(fitted.weight, usual.weight)
+    assert student.training, "the mode is as it was"
 
 
 def test_texts_without_mapped_tokens_are_refused(tiny, tmp_path):

@@ -25,6 +25,7 @@ def problem(seed=0, dtype=torch.float64):
             drawn = torch.randint(100, (7, 2), generator=generator)
             pairs += [(text, int(t) % other, int(s) % own) for t, s in drawn]
     mask[0, 2] = False
+    student[0, 2] = torch.nan  # what does not count is never read
     mass /= mass.sum(dim=1, keepdim=True)
     return student, teacher, torch.tensor(sorted(set(pairs))), mass, mask
 
