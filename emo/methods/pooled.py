@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from emo.config_methods import PooledTerms
+from emo.config_pooled import PooledTerms
 from emo.encoder import Encoder, Encoding
 from emo.losses import cosine_loss, relational_loss
 from emo.methods.base import Batch, Method, Terms
