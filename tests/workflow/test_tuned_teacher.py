@@ -17,8 +17,12 @@ pytestmark = pytest.mark.workflow
 
 TEACHER = "tuned-teacher"
 OUT = f"results/{TEACHER}/tuned/question-texts"
-STORE = f"results/{TEACHER}/store/question-texts/store.json"
-SCORES = f"results/reference/{TEACHER}/questions/scores.json"
+HALF = f"results/{TEACHER}/tuned/questions-half-rows"
+STORE = f"results/{TEACHER}/store/questions-half-rows/store.json"
+SCORES = (
+    f"results/reference/{TEACHER}/questions-half/scores.json",
+    f"results/{TEACHER}/tiny-student/questions-half/logit/seed1/scores.json",
+)
 
 
 def tuned_config():
@@ -32,6 +36,24 @@ def tuned_config():
     for task in ("sentences", "sentence-pairs"):
         config["tasks"][task]["texts"] = "pair-texts"
     config["study"] |= {"teachers": [TEACHER], "methods": ["pooled", "emo"]}
+    return config
+
+
+def labelled_config():
+    """The same teacher and its students on labelled rows, at half and at all of the labels."""
+    config = tuned_config()
+    config["tasks"]["questions-half"] = config["tasks"]["questions"] | {"train_fraction": 0.5}
+    for task in ("questions", "questions-half", "sentences"):
+        config["tasks"][task]["texts"] = f"{task}-rows"
+        config["texts"][f"{task}-rows"] = {"tasks": [task], "labelled": True}
+    config["teachers"][TEACHER]["tuning"]["pairs"] = "joint"
+    labels = {"form": "pooled", "cosine": 0.0, "relational": 0.0, "task": 1.0}
+    config["methods"] = {"sft": labels, "logit": labels | {"logits": 1.0}}
+    config["study"] |= {
+        "tasks": ["questions", "questions-half", "sentences"],
+        "methods": ["sft", "logit"],
+        "compare": {"method": "logit", "baseline": "sft"},
+    }
     return config
 
 
@@ -91,35 +113,69 @@ def test_a_training_that_asks_the_teacher_itself_asks_the_tuned_one(fresh):
     assert f"--teacher={OUT}/model" in words
 
 
-def test_a_teacher_is_tuned_examined_stored_judged_and_tracked(fresh):
-    config = tuned_config()
-    config["study"]["tasks"] = ["questions"]
-    targets = (f"{OUT}/doctor.json", STORE, SCORES, "--set-scatter", "teach=1")
+def test_a_teacher_is_tuned_examined_stored_judged_and_tracked_and_its_student_learns(fresh):
+    """On labelled rows, where both answer with their heads."""
+    config = labelled_config()
+    config["study"]["tasks"] = ["questions-half"]
+    config["training"]["steps"] = 10
+    targets = (f"{HALF}/doctor.json", *SCORES, "--set-scatter", "teach=1")
     outcome = fresh.snakemake(*targets, config=config)
     assert outcome.code == 0, outcome.output
     assert outcome.jobs["tune"] == outcome.jobs["doctor_tuned"] == outcome.jobs["teach_shard"] == 1
-    model = read_json(fresh.path / OUT / "model" / "model.json")
-    assert model["tuned"]["task"] == "questions"
-    examined = read_json(fresh.path / OUT / "doctor.json")
+    model = read_json(fresh.path / HALF / "model" / "model.json")
+    assert model["tuned"]["task"] == "questions-half"
+    examined = read_json(fresh.path / HALF / "doctor.json")
     assert examined["teacher"]["weights_sha256"] == model["weights_sha256"]
     assert read_json(fresh.path / STORE)["identity"]["teacher"] == model
-    judged = read_json(fresh.path / SCORES)["model"]
-    assert judged["name"] == f"{OUT}/model"
-    assert judged["weights_sha256"] == model["weights_sha256"]
+    teacher, student = (read_json(fresh.path / path) for path in SCORES)
+    assert teacher["model"]["name"] == f"{HALF}/model"
+    assert teacher["model"]["weights_sha256"] == model["weights_sha256"]
+    assert teacher["judged_by"] == student["judged_by"] == "head"
+    metrics = {"macro_f1", "accuracy", "macro_precision", "macro_recall"}
+    assert teacher["metrics"].keys() == student["metrics"].keys() == metrics
+    rows = read_json(fresh.path / HALF / "tuning.json")["rows"]["train"]
+    texts = read_json(fresh.path / "resources/texts/questions-half-rows.json")["texts"]
+    assert rows == texts == student["splits"]["train"], "both learn the same half"
     assert not list(fresh.path.glob("checkpoints/**/checkpoint-*"))
     client = MlflowClient(f"sqlite:///{fresh.path}/results/mlflow.db")
     experiment = client.get_experiment_by_name("emo").experiment_id
     (run,) = client.search_runs([experiment], "tags.`emo.method` = 'tuning'")
     assert (run.info.status, run.data.tags["emo.teacher"]) == ("FINISHED", TEACHER)
-    log = (fresh.path / "logs" / "tune" / TEACHER / "question-texts.log").read_text()
+    log = (fresh.path / "logs" / "tune" / TEACHER / "questions-half-rows.log").read_text()
     assert "best by validation: epoch " in log
 
     again = fresh.plan(*targets, config=config)
     assert again.nothing_to_do, again.output
+    config["methods"]["logit"]["logit_temperature"] = 1.0
+    other = fresh.plan(*targets, config=config).jobs
+    assert other == {"distil": 1, "student": 1, "evaluate": 1}
     config["teachers"][TEACHER]["tuning"]["rank"] = 2
     other = fresh.plan(*targets, config=config).jobs
     assert (other["tune"], other["doctor_tuned"], other["teach_shard"]) == (1, 1, 1)
     assert "model" not in other, "the teacher itself is the same"
+
+
+def test_heads_are_asked_for_where_there_are_some(fresh):
+    plan = fresh.plan("--printshellcmds", config=labelled_config())
+    assert plan.code == 0, plan.output
+    tuned = f"results/{TEACHER}/tuned"
+    for words in commands(plan, "distil"):
+        texts, out = Path(words[0]).stem, words[words.index("--out") + 1]
+        asked = f"--tuning={tuned}/{texts}/tuning.json"
+        assert (asked in words) == ("/logit/" in out), "sft asks no teacher"
+    judged = commands(plan, "evaluate")
+    assert len(judged) == 3 * (2 + 2)
+    for words in judged:
+        heads = [word for word in words if word.startswith("--head=")]
+        task = Path(words[words.index("--task") + 1]).name
+        out = words[words.index("--out") + 1]
+        expected = {
+            "resources/models/tiny-student": [],
+            f"{tuned}/{task}-rows/model": [f"--head={tuned}/{task}-rows/tuning.json"],
+        }
+        method = Path(out).parts[-2]
+        trained = f"results/{TEACHER}/tiny-student/trained/{task}-rows/{method}/seed1"
+        assert heads == expected.get(words[0], [f"--head={trained}/task_head.json"])
 
 
 def test_a_text_set_of_two_tasks_stops_the_run(fresh):
@@ -137,3 +193,14 @@ def test_the_example_plans_both_teachers(tmp_path):
     plan = StudyFolder(tmp_path).plan(config=config)
     assert plan.code == 0, plan.output
     assert (plan.jobs["tune"], plan.jobs["doctor_tuned"], plan.jobs["doctor"]) == (2, 2, 1)
+
+
+def test_the_supervised_studies_plan_every_head(tmp_path):
+    (tmp_path / "data" / "banking77").mkdir(parents=True)
+    config = yaml.safe_load((REPO / "config.yaml").read_text())
+    for name in ("supervised", "supervised-local"):
+        update_config(config, yaml.safe_load((REPO / "configs" / f"{name}.yaml").read_text()))
+    plan = StudyFolder(tmp_path).plan(config=config)
+    assert plan.code == 0, plan.output
+    assert (plan.jobs["tune"], plan.jobs["distil"], plan.jobs["evaluate"]) == (8, 40, 40)
+    assert plan.jobs["texts"] == plan.jobs["task"] == 8
