@@ -57,6 +57,10 @@ def labelled_config():
     return config
 
 
+def tuned_record(task):
+    return f"results/{TEACHER}/tuned/{task}-rows/tuning.json"
+
+
 @pytest.fixture
 def fresh(tmp_path):
     """The tiny study's data and models, and nothing made of them."""
@@ -178,6 +182,20 @@ def test_heads_are_asked_for_where_there_are_some(fresh):
         assert heads == expected.get(words[0], [f"--head={trained}/task_head.json"])
 
 
+def test_trials_of_a_search_answer_with_their_own_heads(fresh):
+    config = labelled_config()
+    config["study"]["tasks"] = ["questions"]
+    config["search"] = {"learning_rate": [1.0e-5, 1.0e-3], "seed": 7}
+    plan = fresh.plan("--printshellcmds", config=config)
+    assert plan.code == 0, plan.output
+    assert sum(f"--tuning={tuned_record('questions')}" in w for w in commands(plan, "distil")) == 3
+    outs = {words[words.index("--out") + 1]: words for words in commands(plan, "evaluate")}
+    trials = {Path(out): words for out, words in outs.items() if "/search/" in out}
+    assert len(trials) == 4
+    for out, words in trials.items():
+        assert f"--head={out.parent / 'task_head.json'}" in words
+
+
 def test_a_text_set_of_two_tasks_stops_the_run(fresh):
     config = tuned_config()
     config["tasks"]["questions"]["texts"] = "all-texts"
@@ -193,14 +211,3 @@ def test_the_example_plans_both_teachers(tmp_path):
     plan = StudyFolder(tmp_path).plan(config=config)
     assert plan.code == 0, plan.output
     assert (plan.jobs["tune"], plan.jobs["doctor_tuned"], plan.jobs["doctor"]) == (2, 2, 1)
-
-
-def test_the_supervised_studies_plan_every_head(tmp_path):
-    (tmp_path / "data" / "banking77").mkdir(parents=True)
-    config = yaml.safe_load((REPO / "config.yaml").read_text())
-    for name in ("supervised", "supervised-local"):
-        update_config(config, yaml.safe_load((REPO / "configs" / f"{name}.yaml").read_text()))
-    plan = StudyFolder(tmp_path).plan(config=config)
-    assert plan.code == 0, plan.output
-    assert (plan.jobs["tune"], plan.jobs["distil"], plan.jobs["evaluate"]) == (8, 40, 40)
-    assert plan.jobs["texts"] == plan.jobs["task"] == 8
