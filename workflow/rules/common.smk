@@ -272,7 +272,11 @@ def trial_keys(wildcards):
 def trial_student_keys(wildcards):
     """The run of one task."""
     return as_json(
-        [run for run in json.loads(trial_keys(wildcards)) if run["task"] == wildcards.task]
+        [
+            run
+            for run in json.loads(trial_keys(wildcards))
+            if run["task"] == wildcards.task
+        ]
     )
 
 
@@ -287,7 +291,10 @@ def trials(wildcards):
         if job.rule == "evaluate_trial":
             files.setdefault(job.rate, []).append(job.result)
     return as_json(
-        [{"learning_rate": float(rate), "scores": scores} for rate, scores in files.items()]
+        [
+            {"learning_rate": float(rate), "scores": scores}
+            for rate, scores in files.items()
+        ]
     )
 
 

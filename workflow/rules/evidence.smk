@@ -16,9 +16,9 @@ rule evidence:
         update("docs/evidence/{name}/forest.svg"),
     log:
         "logs/evidence/{name}.log",
-    localrule: True
     wildcard_constraints:
         name=r"[\w-]+",
+    localrule: True
     conda:
         "../../envs/emo.yaml"
     params:
