@@ -281,14 +281,14 @@ def trial_student_keys(wildcards):
 
 
 def trial_scores(wildcards):
-    return [job.result for job in searched(wildcards) if job.rule == "evaluate_trial"]
+    return [job.result for job in searched(wildcards) if job.task]
 
 
 def trials(wildcards):
-    """Each rate with its score files, as the command wants them."""
+    """Each rate with its score files, as the command wants them; judging a trial has a task."""
     files = {}
     for job in searched(wildcards):
-        if job.rule == "evaluate_trial":
+        if job.task:
             files.setdefault(job.rate, []).append(job.result)
     return as_json(
         [
