@@ -25,7 +25,7 @@ class PairEvidence:
         teacher: Name of the teacher.
         student: Name of the student.
         methods: Runs by method: the references, then the methods of the study.
-        contrasts: Every method against the baseline and the undistilled student.
+        contrasts: Every method against the baseline and the undistilled student, sorted.
     """
 
     teacher: str
@@ -40,11 +40,11 @@ class PairEvidence:
 
     def against(self, baseline: str) -> dict[str, Contrast]:
         """Return the contrasts with a baseline on the average, the greatest first, by method."""
-        chosen = [
-            each for each in self.contrasts if (each.baseline, each.family) == (baseline, AVERAGE)
-        ]
-        chosen.sort(key=lambda each: (-each.difference.mean, each.method))
-        return {each.method: each for each in chosen}
+        return {
+            each.method: each
+            for each in self.contrasts
+            if (each.baseline, each.family) == (baseline, AVERAGE)
+        }
 
 
 def collect_evidence(study: Study, runs: Sequence[Run], differences: Path) -> list[PairEvidence]:

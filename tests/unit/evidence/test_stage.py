@@ -2,6 +2,7 @@
 
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from emo.evidence.forest import STYLES, draw_forest
 from emo.evidence.methods import method_digest
 from emo.evidence.page import tables_of
 from emo.evidence.pair import collect_evidence
+from emo.evidence.table import _seconds
 from emo.jobs import search_jobs
 from emo.outputs import read_json, write_json
 from emo.report.contrasts import read_differences, write_differences
@@ -124,6 +126,7 @@ def test_the_table_shows_means_and_differences(written):
     ]
     assert table["pooled"][5:8] == ["-", "-", "-"]
     assert table["pooled"][0] == "-"
+    assert "after Holm's correction over 1 methods" in text
     assert "over the seeds 1, 2; 400 steps of 64 texts, peak learning rate 0.0001 for every" in text
 
 
@@ -189,6 +192,9 @@ def test_without_a_place_in_the_page_nothing_is_written(study):
 
 def test_differences_of_other_scores_are_refused(study):
     contrasts = read_differences(DIFFERENCES)
+    write_differences([*contrasts, replace(contrasts[0], method="other")], DIFFERENCES)
+    with pytest.raises(DataError, match=r"average/other/pooled: .*, by the scores nan"):
+        write_evidence(study, DIFFERENCES, DOCS, OUT)
     write_differences(contrasts[1:], DIFFERENCES)
     with pytest.raises(DataError, match=r"differences\.csv does not have the differences of this"):
         write_evidence(study, DIFFERENCES, DOCS, OUT)
@@ -208,12 +214,19 @@ def test_a_missing_run_is_named(study):
         write_evidence(study, DIFFERENCES, DOCS, OUT)
 
 
-def test_the_forest_has_each_method_with_its_interval(study):
+def test_seconds_are_summed_over_text_sets():
+    assert _seconds(pd.Series([1500.0, 250.4])) == "1,750"
+
+
+@pytest.mark.parametrize("baseline", ["pooled", "undistilled"])
+def test_the_forest_has_each_method_with_its_interval(study, baseline):
     pairs = collect_evidence(study, loaded(study), DIFFERENCES)
-    figure = draw_forest(pairs * 2, "undistilled")
+    figure = draw_forest(pairs * 2, baseline)
     assert len(figure.axes) == 2
     panel = figure.axes[1]
-    expected = pairs[0].against("undistilled")
+    expected = pairs[0].against(baseline)
+    means = [contrast.difference.mean for contrast in expected.values()]
+    assert means == sorted(means, reverse=True)
     assert [label.get_text() for label in panel.get_yticklabels()] == [*expected]
     _, *drawn = panel.lines
     for row, contrast in enumerate(expected.values()):
