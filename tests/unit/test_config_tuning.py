@@ -57,7 +57,7 @@ def test_a_text_set_of_several_tasks_cannot_be_tuned_on():
     told = message(study({"kind": "lora"}, sentences={"tasks": ["stsb", "trec"]}))
     assert told == (
         "teachers.me5-small.tuning: a teacher is tuned on one task, but the text set `sentences` "
-        "is made of stsb, trec; give each of them a text set of its own, or leave `tuning` out"
+        "is made of stsb, trec; give each task a text set of its own, or leave `tuning` out"
     )
 
 
