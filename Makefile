@@ -53,7 +53,7 @@ report: $(BIN)/.installed ## write report.zip, the Snakemake report of a finishe
 	snakemake --cores $(CORES) --configfile $(STUDY) --report report.zip
 
 evidence: $(BIN)/.installed ## keep what the study configs/NAME.yaml found, in docs/evidence/NAME
-	snakemake docs/evidence/$(basename $(notdir $(lastword $(STUDY))))/table.md --cores $(CORES) --configfile $(STUDY)
+	snakemake docs/evidence/$(basename $(notdir $(lastword $(STUDY))))/table.md --cores $(CORES) --configfile $(STUDY) $(if $(DATA),--config data=$(DATA))
 
 ui: $(BIN)/.installed ## open MLflow on the tracked runs, at http://127.0.0.1:5000
 	mlflow server --backend-store-uri sqlite:///results/mlflow.db --host 127.0.0.1 --port 5000

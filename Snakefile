@@ -10,6 +10,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/trainings.smk"
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/tasks.smk"
 include: "workflow/rules/align.smk"

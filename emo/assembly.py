@@ -18,6 +18,7 @@ from emo.encoder import Encoder, load_encoder
 from emo.errors import ConfigError
 from emo.methods import build_method
 from emo.methods.task import build_task
+from emo.models.direction import sees_ahead
 from emo.requests import SignalRequest, signal_request
 from emo.row_texts import compared_texts
 from emo.store import Store
@@ -97,6 +98,7 @@ def assemble(settings: DistilSettings, inputs: DistilInputs, folder: Path) -> As
         set_dropout(student, settings.method.dropout)
     task = None
     if supervision is not None:
+        _require_summary(student, tokenized)
         task = build_task(settings.family, student.width, len(supervision.labels))
     elif settings.method.task:
         _warn_of_equal_views(settings.method.dropout)
@@ -155,6 +157,17 @@ def _collator(
         tokens,
         row_inputs,
         supervision,
+    )
+
+
+def _require_summary(student: Encoder, tokenized: StoredTokens) -> None:
+    """Check that the first token can speak for a text: a head reads its state."""
+    if tokenized[0].special[0] and sees_ahead(student.transformer):
+        return
+    raise ConfigError(
+        "the head of a labelled text set reads the state of the student's first token, and this "
+        "student's is a word, or sees no other token; choose a student like BERT, or leave "
+        "`labelled` out of the text set"
     )
 
 

@@ -23,7 +23,7 @@ from emo.errors import ConfigError
 
 _FOLDERS = (
     *("alignment", "benchmarks", "figures", "reference", "rows", "search", "speed", "store"),
-    *("trained", "tuned"),
+    *("student", "trained", "tuned"),
 )
 RESERVED_NAMES = frozenset({*_FOLDERS, "teacher", "tuning", "undistilled"})
 """Folders of the results, and what is tracked as a method and is none of the study's."""

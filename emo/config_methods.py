@@ -192,6 +192,19 @@ class TokenTerms(TokenOptions, PooledTerms):
         return self
 
     @model_validator(mode="after")
+    def _head_in_use(self) -> Self:
+        if self.token_head == "own" and not self.own_token_head:
+            raise ValueError(
+                "`token_head: own` serves `transport` and `matched`; give one of them a weight, or "
+                "leave it out"
+            )
+        if self.head_start == "drawn" and self.projection == "teacher":
+            raise ValueError(
+                "`head_start` needs `projection: student`; without a head leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _head_with_projection(self) -> Self:
         if self.token_head == "own" and self.projection == "teacher":
             raise ValueError(
@@ -206,7 +219,8 @@ class TokenTerms(TokenOptions, PooledTerms):
         if self.state_layers is not None and mapped and self.token_head != "own":
             raise ValueError(
                 f"`state_layers: {self.state_layers}` with `transport` or `matched` needs "
-                "`token_head: own`; the head of the vectors reads last states only"
+                "`projection: student` and `token_head: own`; the head of the vectors reads last "
+                "states only"
             )
         return self
 

@@ -23,6 +23,9 @@ class SearchSettings(Settings):
     @field_validator("learning_rate")
     @classmethod
     def _none_twice(cls, rates: list[float]) -> list[float]:
-        if len({f"{rate:g}" for rate in rates}) < len(rates):
-            raise ValueError("name each only once; six digits tell them apart")
+        if len(set(rates)) < len(rates):
+            raise ValueError("name each only once")
+        for rate in rates:
+            if float(f"{rate:g}") != rate:
+                raise ValueError(f"{rate} has more than six digits, by which trials are named")
         return rates

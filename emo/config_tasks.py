@@ -140,7 +140,7 @@ class TextSettings(Settings):
     tasks: list[Name] = Field(default_factory=list, description="tasks whose train texts are used")
     corpus: CorpusSettings | None = Field(None, description="a file instead of tasks")
     limit: Annotated[int, Field(gt=0)] | None = Field(
-        None, description="most texts; a smaller set is part of a larger one"
+        None, description="how many texts are used; a smaller set is part of a larger one"
     )
     labelled: bool = Field(
         False,

@@ -100,7 +100,9 @@ def _train(
         made.model.load_state_dict(load_file(checkpoint / "model.safetensors"))
     else:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    check_collapse(before, spread(student, tokenized))
+    task = made.model.method.task
+    if not isinstance(task, LabelledTask):  # else a head answers, whatever the embeddings are
+        check_collapse(before, spread(student, tokenized))
     _log_left_out(read_history(folder / "history.jsonl"), training.batch_size)
     collator = made.collator
     if collator.pairs_dropped:
@@ -113,7 +115,6 @@ def _train(
     logger.info("trained in %.1f s: %.1f texts a second", seconds, read / seconds)
     with atomic_directory(out) as temporary:
         save_trained(student, inputs.student, temporary / "student")
-        task = made.model.method.task
         if isinstance(task, LabelledTask):
             save_task_head(TaskHead(task, settings.family, made.labels), temporary)
         shutil.copy(folder / "history.jsonl", temporary / "history.jsonl")

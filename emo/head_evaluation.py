@@ -20,6 +20,7 @@ from emo.texts import Text
 from emo.tuned_head import load_tuned_head
 
 ROWS_TOGETHER = 32
+JUDGED: tuple[Split, ...] = ("validation", "test")
 
 
 class JudgedHead:
@@ -91,16 +92,27 @@ def head_scores(
         name: Model and task, for errors.
 
     Raises:
-        DataError: The head is of another family, or a score is undefined.
+        DataError: The head is of another family or task, or a score is undefined.
     """
     head = JudgedHead(record, encoder)
     if head.family != family:
         raise DataError(f"{record}: a head of the family {head.family}, and {name} is of {family}")
+    gold = {split: _gold(splits[split], family) for split in JUDGED}
+    for split in JUDGED:
+        _require_known(record, head.labels, gold[split], f"the {split} split of {name}")
     validation, test = (
-        (head.logits(_texts(splits[split], family)), _gold(splits[split], family))
-        for split in ("validation", "test")
+        (head.logits(_texts(splits[split], family)), gold[split]) for split in JUDGED
     )
     return score_head(family, head.labels, validation, test, model=name)
+
+
+def _require_known(record: Path, labels: list[str], gold: NDArray[np.generic], where: str) -> None:
+    """Check that a head knows a label of the rows at least: else it is of another task."""
+    if labels and not set(labels) & {str(value) for value in gold}:
+        raise DataError(
+            f"{record}: the head tells {', '.join(labels)} apart, and none of these is a label of "
+            f"{where}; give the head that was trained on this task"
+        )
 
 
 def _texts(rows: pd.DataFrame, family: Family) -> list[Text]:

@@ -5,14 +5,14 @@ looked at here. Every method has the same grid, the same seed and as many steps.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from emo.averages import over_families
 from emo.config_methods import Family
-from emo.config_training import TrainingSettings
 from emo.errors import DataError
 from emo.outputs import read_json, write_json
 
@@ -73,9 +73,13 @@ def read_choice(path: Path) -> Choice:
         raise DataError(f"{path} is no choice of a search; remove it and search again") from error
 
 
-def with_chosen_rate(training: TrainingSettings, chosen: Path) -> TrainingSettings:
-    """Return a training's budget with the learning rate that its search found."""
-    return training.model_copy(update={"learning_rate": read_choice(chosen).learning_rate})
+def with_chosen_rate(settings: Mapping[str, Any], chosen: Path) -> dict[str, Any]:
+    """Return a training's settings, as given to the command, with the rate that its search found.
+
+    They need have none: what a search replaces is no part of what a training was asked for.
+    """
+    rate = read_choice(chosen).learning_rate
+    return {**settings, "training": {**settings["training"], "learning_rate": rate}}
 
 
 def _validation(paths: Sequence[Path]) -> float:

@@ -77,8 +77,8 @@ def check_collapse(before: float, after: float) -> None:
     if not after > LEAST_SPREAD * before:
         raise CheckError(
             f"the student has collapsed: one minus the mean cosine between different texts went "
-            f"from {before:.4f} to {after:.4f}; lower `training.learning_rate` or start from other "
-            "weights"
+            f"from {before:.4f} to {after:.4f}; lower `training.learning_rate`, take this rate "
+            "out of `search.learning_rate`, or start from other weights"
         )
 
 

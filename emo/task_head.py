@@ -49,7 +49,9 @@ def load_task_head(record: Path, student: Encoder) -> TaskHead:
     about = read_json(record)
     weights = record.with_name(WEIGHTS)
     if not weights.is_file():
-        raise DataError(f"{weights} is missing; train the student again")
+        raise DataError(
+            f"{weights} is missing; remove training.json beside it and train the student again"
+        )
     task = build_task(about["family"], student.width, len(about["labels"]))
     task.load_state_dict(load_file(weights))
     return TaskHead(task.to(student.device).eval(), about["family"], about["labels"])

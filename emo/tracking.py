@@ -237,7 +237,7 @@ class TrackedRun:
 def current_runs(teacher: str, student: str, uri: str | None = None) -> dict[RunKey, TrackedRun]:
     """Return the runs of a teacher and a student, without those that newer ones have replaced.
 
-    Nothing is written, and a database that is not there is not made.
+    A database that is not there is not made.
 
     Args:
         teacher: Name of the teacher.

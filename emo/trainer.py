@@ -102,8 +102,8 @@ class DistillationTrainer(Trainer):
         if not torch.isfinite(loss):
             values = {name: term.item() for name, term in terms.losses.items()}
             raise DataError(
-                f"step {step}: the loss is not finite ({values}); lower `training.learning_rate` "
-                "or the weight of the term that is not"
+                f"step {step}: the loss is not finite ({values}); lower `training.learning_rate`, "
+                "take this rate out of `search.learning_rate`, or lower the weight of the term"
             )
         intervals = self._settings.log_every, self._settings.gradient_norms_every
         if step in (1, self._settings.steps) or any(step % every == 0 for every in intervals):

@@ -114,8 +114,8 @@ def build_texts(
         test_folders: Every prepared task whose test split must stay unseen.
         out: Parquet file with ``text`` and ``key``, see :func:`emo.texts.text_key`; the report is
             written beside it as JSON.
-        limit: Most texts of the set. Which ones stay is told by their digests, so that a smaller
-            set is part of a larger one; they keep their order.
+        limit: How many texts the set has. Which ones stay is told by their digests, so that a
+            smaller set is part of a larger one; they keep their order.
 
     Raises:
         DataError: A task folder is not complete, no text is left, or fewer than the limit.

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from emo.commands.options import Json, Log, Out, parse_option
+from emo.errors import ConfigError
 
 
 def fetch(settings: Json, out: Out, log: Log = None) -> None:
@@ -68,6 +69,8 @@ def texts(
 
     parsed = None if settings is None else parse_option(TextSettings, settings)
     if parsed is not None and parsed.labelled:
+        if corpus is not None:
+            raise ConfigError("--corpus: has no labels; leave it out, or `labelled` in --settings")
         gather_labelled_texts(tasks or [], unseen, out)
     else:
         gather_texts(tasks or [], corpus, parsed, unseen, out)

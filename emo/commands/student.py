@@ -1,11 +1,21 @@
 """Commands that train students and judge models."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from emo.commands.options import Checkpoints, Json, Log, Out, Runs, StoreFile, parse_option
+from emo.commands.options import (
+    Checkpoints,
+    Json,
+    Log,
+    Out,
+    Runs,
+    StoreFile,
+    load_option,
+    parse_option,
+)
 from emo.config_methods import Family
 
 
@@ -38,12 +48,10 @@ def distil(
     from emo.run_tags import RunKey
     from emo.search import with_chosen_rate
 
-    parsed = parse_option(DistilSettings, settings)
     if chosen is not None:
-        training = with_chosen_rate(parsed.training, chosen)
-        parsed = parsed.model_copy(update={"training": training})
+        settings = json.dumps(with_chosen_rate(load_option(settings, "--settings"), chosen))
     run(
-        parsed,
+        parse_option(DistilSettings, settings),
         DistilInputs(student, texts, store, alignment, rows, teacher, row_alignment, tuning),
         parse_option(list[RunKey], runs, "--runs"),
         checkpoints,

@@ -11,11 +11,13 @@ from emo.config import Study
 from emo.config_methods import MethodSettings
 from emo.evidence.trainings import budget, searched, training_job
 from emo.jobs import Job
+from emo.outputs import read_json
 from emo.provenance import settings_digest
 from emo.report.costs import load_costs, seconds_of
 from emo.report.runs import Run
 from emo.search import read_choice
 
+TRAININGS = ("distil", "trial")
 BUDGET = ("steps", "batch_size", "learning_rate", "head_learning_rate", "warmup", "weight_decay")
 
 
@@ -89,7 +91,13 @@ def _row(study: Study, trainings: Sequence[Job]) -> Mapping[str, Any]:
 
 
 def _seconds(jobs: Sequence[Job]) -> float | None:
-    """Return the seconds of jobs together, None where those of one are not known."""
+    """Return the seconds of jobs together, None where those of one are not known.
+
+    Snakemake measures the last attempt: of an interrupted training that is a part.
+    """
+    trainings = (read_json(Path(job.result)) for job in jobs if job.rule in TRAININGS)
+    if any(training["resumed_from_step"] for training in trainings):
+        return None
     known = seconds_of(load_costs(jobs))
     return sum(known) if jobs and len(known) == len(jobs) else None
 

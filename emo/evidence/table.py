@@ -8,6 +8,7 @@ from emo.config import Study
 from emo.evidence.pair import PairEvidence
 from emo.report.bootstrap import ALPHA, RESAMPLES
 from emo.report.differences import interval, points
+from emo.report.reading import over_seeds_words, who_answers
 from emo.report.results import model_label
 from emo.report.runs import TEACHER, UNDISTILLED
 from emo.report.table import markdown_table, percent
@@ -21,7 +22,7 @@ def evidence_table(study: Study, pairs: Sequence[PairEvidence], methods: pd.Data
         pairs: Its results.
         methods: See :func:`emo.evidence.methods.methods_table`.
     """
-    parts = [_how_to_read(study)]
+    parts = [_how_to_read(study), *who_answers(study)]
     for pair in pairs:
         mine = (methods["teacher"] == pair.teacher) & (methods["student"] == pair.student)
         parts += [f"**{pair.teacher} to {pair.student}**", _scores(study, pair, methods[mine])]
@@ -35,8 +36,6 @@ def evidence_table(study: Study, pairs: Sequence[PairEvidence], methods: pd.Data
 
 def _how_to_read(study: Study) -> str:
     chosen, training = study.study, study.training
-    seeds = ", ".join(map(str, sorted(chosen.seeds)))
-    spread = "mean ± standard deviation over the seeds" if len(chosen.seeds) > 1 else "of the seed"
     compared = len(set(chosen.methods) - {chosen.compare.baseline})
     rate, search = f"{training.learning_rate:g} for every method", ""
     if study.search is not None:
@@ -44,12 +43,13 @@ def _how_to_read(study: Study) -> str:
         rate = f"chosen for each method and text set from {tried} by the validation splits"
         search = ", search seconds those of all trials and their evaluations"
     return (
-        f"Main metrics times 100 on {', '.join(chosen.tasks)}, {spread} {seeds}; "
+        f"Main metrics times 100 on {', '.join(chosen.tasks)}; "
         f"{training.steps} steps of {training.batch_size} texts, peak learning rate {rate}. "
+        f"{over_seeds_words(study)} "
         f"Differences are those of the average of families from `{chosen.compare.baseline}`, with "
         f"the 95 % interval of a paired bootstrap ({RESAMPLES} resamples of test items and seeds), "
         f"p after Holm's correction over {compared} methods, and the verdict of that p below "
-        f"{ALPHA}. Training seconds are those of one seed{search}."
+        f"{ALPHA}. Training seconds are those of one seed{search}; `-` where not all are known."
     )
 
 

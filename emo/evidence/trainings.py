@@ -7,7 +7,7 @@ from emo.config import Study
 from emo.config_training import TrainingSettings
 from emo.jobs import Job, search_jobs
 from emo.report.runs import Run
-from emo.search import with_chosen_rate
+from emo.search import read_choice
 
 
 def training_job(study: Study, run: Run) -> Job | None:
@@ -32,4 +32,7 @@ def budget(study: Study, training: Job) -> TrainingSettings:
         DataError: The choice is missing or damaged.
     """
     search = searched(study, training)
-    return with_chosen_rate(study.training, Path(search[-1].result)) if search else study.training
+    if not search:
+        return study.training
+    rate = read_choice(Path(search[-1].result)).learning_rate
+    return study.training.model_copy(update={"learning_rate": rate})

@@ -26,6 +26,8 @@ Verdict = Literal["better", "worse", "no significant difference"]
 Pair = tuple[str, str]
 """A teacher and a student."""
 
+WORDS = ("teacher", "student", "family", "method", "baseline", "verdict", "seeds")
+"""Columns of words, which may look like numbers."""
 COLUMNS = (
     "teacher",
     "student",
@@ -135,7 +137,7 @@ def read_differences(path: Path) -> list[Contrast]:
         DataError: The file is missing or is no such table.
     """
     try:
-        table = pd.read_csv(path, dtype={"seeds": str}, keep_default_na=False)
+        table = pd.read_csv(path, dtype=dict.fromkeys(WORDS, str), keep_default_na=False)
         return [_contrast(row) for row in table.to_dict("records")]
     except (OSError, ValueError, KeyError) as error:
         raise DataError(

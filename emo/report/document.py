@@ -13,6 +13,7 @@ from emo.report.contrasts import Contrast, Pair
 from emo.report.costs import Cost
 from emo.report.differences import BOOTSTRAP, difference_tables, how_to_read_differences
 from emo.report.ledger import cost_section
+from emo.report.reading import over_seeds_words, who_answers
 from emo.report.results import PairResults
 from emo.report.table import markdown_table, score_table
 
@@ -44,7 +45,7 @@ def write_report(
     parts = [
         "# Results",
         _how_to_read(study),
-        *_who_answers(study),
+        *who_answers(study),
         how_to_read_differences(compare),
     ]
     for pair in results:
@@ -66,37 +67,12 @@ def write_report(
 
 
 def _how_to_read(study: Study) -> str:
-    seeds = sorted(study.study.seeds)
-    spread = (
-        f"Methods were trained with one seed ({seeds[0]}): how much scores vary over seeds is "
-        "unknown, and the intervals say nothing about other seeds."
-        if len(seeds) == 1
-        else "Scores of methods are mean ± standard deviation over the seeds "
-        f"{', '.join(map(str, seeds))}."
-    )
     return (
         "Scores are the main metric of each task times 100. Averages are taken over families: the "
-        f"mean over the tasks of a family first, then over the families. {spread} Every method was "
-        f"trained for {study.training.steps} steps of {study.training.batch_size} texts."
+        "mean over the tasks of a family first, then over the families. "
+        f"{over_seeds_words(study)} Every method was trained for {study.training.steps} steps of "
+        f"{study.training.batch_size} texts."
     )
-
-
-def _who_answers(study: Study) -> list[str]:
-    """Say which scores are those of heads, where some are."""
-    chosen = study.study
-    labelled = [task for task in chosen.tasks if study.texts[study.tasks[task].texts].labelled]
-    if not labelled:
-        return []
-    told = (
-        f"Students of {', '.join(labelled)} were trained on labelled rows, and test rows "
-        "are answered by the head that each was trained with. Undistilled students have none: "
-        "they are judged by their frozen embeddings, classes by a logistic regression, pairs by "
-        "the cosine of the two texts"
-    )
-    plain = [name for name in chosen.teachers if study.teachers[name].tuning is None]
-    if plain:
-        told += f", and so are the teachers that were not tuned: {', '.join(plain)}"
-    return [f"{told}."]
 
 
 def _speed_note(results: PairResults) -> str:

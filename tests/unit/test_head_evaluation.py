@@ -129,8 +129,20 @@ def test_a_head_of_another_family_or_without_weights_is_refused(labelled, studen
         evaluate(out / "student", files.task, "t", "sts", tmp_path, out / "task_head.json")
     record = tmp_path / "task_head.json"
     record.write_text((out / "task_head.json").read_text())
-    with pytest.raises(DataError, match=r"task_head\.safetensors is missing; train the student"):
+    with pytest.raises(DataError, match=r"task_head\.safetensors is missing; remove training"):
         evaluate(out / "student", files.task, "t", "sts", tmp_path, record)
+
+
+def test_a_head_of_another_task_is_refused(labelled, student, tmp_path):
+    """It would answer with labels that the task does not have, and score nothing."""
+    files, out = labelled("classification"), student("classification")
+    task = tmp_path / "task"
+    task.mkdir()
+    for split in ("train", "validation", "test"):
+        table = pd.read_parquet(files.task / f"{split}.parquet")
+        table.assign(label="of-" + table["label"]).to_parquet(task / f"{split}.parquet")
+    with pytest.raises(DataError, match="none of these is a label of the validation split of"):
+        evaluate(out / "student", task, "t", files.family, tmp_path, out / "task_head.json")
 
 
 def test_a_task_without_train_rows_can_be_asked_about(labelled, student, tmp_path):

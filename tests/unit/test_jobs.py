@@ -22,7 +22,7 @@ REPO = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((REPO / "config.yaml").read_text())
 RULES = "".join(path.read_text() for path in sorted((REPO / "workflow/rules").glob("*.smk")))
 STUDENT = "results/me5-small/minilm-l3"
-LOCAL = {"fetch", "student", "trial_student", "aggregate"}
+LOCAL = {"fetch", "student", "trial_student", "aggregate", "evidence"}
 OURS = {"scatteritem": "part", "alignment": "request"}
 """Wildcards of the rules that have another name here."""
 

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from emo.config_training import TrainingSettings
 from emo.errors import DataError
 from emo.search import Trial, choose, read_choice, with_chosen_rate
 
@@ -45,11 +44,12 @@ def test_of_equals_the_smallest_wins_in_any_order(trial, tmp_path, rates):
     assert choose(trials, tmp_path / "chosen.json").learning_rate == 1e-4
 
 
-def test_the_choice_replaces_the_rate_alone(trial, tmp_path):
+@pytest.mark.parametrize("given", [{}, {"learning_rate": 1.0}])
+def test_the_choice_replaces_the_rate_alone(trial, tmp_path, given):
     choose([trial(1e-3, sts=0.7), trial(1e-4, sts=0.6)], tmp_path / "chosen.json")
-    training = TrainingSettings(steps=5, batch_size=2, learning_rate=1.0)
-    chosen = with_chosen_rate(training, tmp_path / "chosen.json")
-    assert chosen == training.model_copy(update={"learning_rate": 1e-3})
+    settings = {"seed": 1, "training": {"steps": 5} | given}
+    chosen = with_chosen_rate(settings, tmp_path / "chosen.json")
+    assert chosen == {"seed": 1, "training": {"steps": 5, "learning_rate": 1e-3}}
 
 
 def test_damaged_files_are_named(tmp_path, trial):

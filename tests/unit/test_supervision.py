@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch.nn import functional
 
+from emo.assembly import _require_summary
 from emo.encoder import load_encoder, pad
 from emo.errors import ConfigError, DataError
 from emo.labelled_texts import load_targets
@@ -124,3 +125,17 @@ def test_scores_keep_what_float32_can_hold(labelled):
     targets = load_targets(labelled("sts").texts).values
     assert np.ptp(targets) > 1
     assert targets.max() <= 5
+
+
+@pytest.mark.parametrize(("special", "ahead"), [(False, True), (True, False)])
+def test_a_student_whose_first_token_says_nothing_of_a_text_has_no_head(
+    labelled, monkeypatch, special, ahead
+):
+    encoder = load_encoder(labelled("classification").student, device=torch.device("cpu"))
+    tokenized = encoder.tokenizer()(["a text"])
+    _require_summary(encoder, tokenized)
+    if not ahead:
+        monkeypatch.setattr("emo.assembly.sees_ahead", lambda model: False)
+    tokenized[0].special[0] = special
+    with pytest.raises(ConfigError, match="reads the state of the student's first token"):
+        _require_summary(encoder, tokenized)

@@ -5,11 +5,12 @@
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from emo.config import parse_study
 from emo.errors import EmoError
+from emo.evidence.page import put_table, read_page
 from emo.jobs import (
     Job,
     asked_head,
@@ -212,150 +213,11 @@ def alignment_request(wildcards):
     return AlignmentRequest.from_name(wildcards.alignment)
 
 
-def signal_files(teacher, student, texts, method):
-    """What a method asks for: a map and rows, or online the teacher and the map of its rows.
-
-    A term on what the tuned teacher's head says asks for the record beside that head.
-    """
-    jobs = signal_jobs(study, teacher, student, texts, method)
-    files = {name: job.result for name, job in jobs.items()}
-    if study.methods[method].logits:
-        files["tuning"] = asked_head(study, teacher, texts)
-    return files
-
-
-def trial_signals(wildcards):
-    keys = ("teacher", "student", "texts", "method")
-    return signal_files(*(wildcards[key] for key in keys))
-
-
-def distil_signals(wildcards):
-    """With a search, what it chose, too."""
-    chosen = searched(wildcards)[-1:]
-    return trial_signals(wildcards) | {"chosen": job.result for job in chosen}
-
-
-def as_options(files):
-    """Files as options of the command, which have the same names."""
-    return [f"--{name.replace('_', '-')}={path}" for name, path in files.items()]
-
-
-def distil_settings(wildcards):
-    return training_settings(wildcards, int(wildcards.seed))
-
-
-def trial_settings(wildcards):
-    search = study.search
-    tried = {"learning_rate": float(wildcards.rate)}
-    if search.steps is not None:
-        tried["steps"] = search.steps
-    return training_settings(wildcards, search.seed, tried)
-
-
-def training_settings(wildcards, seed, other={}):
-    return as_json(
-        {
-            "method": study.methods[wildcards.method].model_dump(mode="json"),
-            "training": study.training.model_dump(mode="json") | other,
-            "family": study.text_family(wildcards.texts),
-            "seed": seed,
-        }
-    )
-
-
-def trial_keys(wildcards):
-    keys = ("teacher", "student", "texts", "method", "rate")
-    runs = trial_runs(study, *(wildcards[key] for key in keys))
-    return as_json([asdict(run) for run in runs])
-
-
-def trial_student_keys(wildcards):
-    """The run of one task."""
-    return as_json(
-        [
-            run
-            for run in json.loads(trial_keys(wildcards))
-            if run["task"] == wildcards.task
-        ]
-    )
-
-
-def trial_scores(wildcards):
-    return [job.result for job in searched(wildcards) if job.task]
-
-
-def trials(wildcards):
-    """Each rate with its score files, as the command wants them; judging a trial has a task."""
-    files = {}
-    for job in searched(wildcards):
-        if job.task:
-            files.setdefault(job.rate, []).append(job.result)
-    return as_json(
-        [
-            {"learning_rate": float(rate), "scores": scores}
-            for rate, scores in files.items()
-        ]
-    )
-
-
-def searched(wildcards):
-    keys = ("teacher", "student", "texts", "method")
-    return list(search_jobs(study, *(wildcards[key] for key in keys)))
-
-
-def distil_runs(wildcards):
-    keys = training_runs(
-        study,
-        wildcards.teacher,
-        wildcards.student,
-        wildcards.texts,
-        wildcards.method,
-        int(wildcards.seed),
-    )
-    return as_json([asdict(key) for key in keys])
-
-
-def training_record(wildcards):
-    """The training that serves a task: tasks on the same text set share one."""
-    texts = study.tasks[wildcards.task].texts
-    return (
-        f"results/{wildcards.teacher}/{wildcards.student}/trained/{texts}/"
-        f"{wildcards.method}/seed{wildcards.seed}/training.json"
-    )
-
-
-def student_head(wildcards):
-    """The head of a student that was trained with labels, which is saved beside it."""
-    return head_options(wildcards.task, training_record(wildcards))
-
-
-def trial_head(wildcards):
-    trial = ("teacher", "student", "texts", "method", "rate")
-    record = Job("trial", **{key: wildcards[key] for key in trial}).result
-    return head_options(wildcards.task, record)
-
-
-def head_options(task, record):
-    """The head beside the record of a training."""
-    labelled = study.texts[study.tasks[task].texts].labelled
-    return [f"--head={Path(record).with_name('task_head.json')}"] if labelled else []
-
-
 def reference_head(wildcards):
     """The head of a teacher that was tuned on the labels which students learn from."""
     texts = study.tasks[wildcards.task].texts
     record = asked_head(study, wildcards.model, texts)
     return [record] if record else []
-
-
-def student_link(wildcards):
-    texts = study.tasks[wildcards.task].texts
-    return f"../../../trained/{texts}/{wildcards.method}/seed{wildcards.seed}/student"
-
-
-def student_runs(wildcards):
-    key = {name: wildcards[name] for name in ("teacher", "student", "task", "method")}
-    return as_json([key | {"seed": int(wildcards.seed)}])
 
 
 def model_runs(wildcards):
@@ -394,3 +256,13 @@ def all_cores():
 def gpus():
     """One where there is one: a CPU machine has nothing to share out one at a time."""
     return int(any(Path(os.sep, "dev").glob("nvidia[0-9]*")))
+
+
+def evidence_page(wildcards):
+    """The page, if it has a place for the table: better said now than after the study."""
+    page = Path("docs/evidence.md")
+    try:
+        put_table(read_page(page), wildcards.name, "", str(page))
+    except EmoError as error:
+        raise WorkflowError(str(error)) from None
+    return str(page)

@@ -25,7 +25,7 @@ rule evidence:
         study=as_json(study.model_dump(mode="json")),
         out=lambda wildcards, output: str(Path(output[0]).parent),
         # No input: the tables in it come from here.
-        page="docs/evidence.md",
+        page=evidence_page,
         code=code_version("emo.evidence.stage"),
     message:
         "Keep the evidence of {wildcards.name}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from emo.outputs import read_json, write_json
 from emo.report.contrasts import resampled_methods, study_contrasts, write_differences
 from emo.report.results import collect
 from emo.report.runs import load_runs
@@ -45,6 +46,8 @@ def kept(tmp_path_factory, empty_store):
         Path("results").mkdir()
         shutil.copy(empty_store, "results")
         study = write_study()
+        for path in Path("results").rglob("training.json"):
+            write_json(path, read_json(path) | {"resumed_from_step": 0})
         runs = loaded(study)
         track(study, runs)
         speeds = {name: Path(f"results/speed/{name}.json") for name in ("e5", "minilm")}

@@ -97,6 +97,13 @@ def test_a_time_that_is_not_known_is_no_number(study):
     assert table["pooled"][-1] != "-"
 
 
+def test_the_time_of_a_part_of_a_training_is_not_that_of_the_training(study):
+    path = Path("results/e5/minilm/trained/all/emo/seed2/training.json")
+    write_json(path, read_json(path) | {"resumed_from_step": 100})
+    write_evidence(study, DIFFERENCES, DOCS, OUT)
+    assert pd.read_csv(OUT / "methods.csv")["training_seconds"].isna().tolist() == [False, True]
+
+
 def test_the_table_shows_means_and_differences(written):
     text = (OUT / "table.md").read_text()
     table = rows(text)
@@ -127,7 +134,8 @@ def test_the_table_shows_means_and_differences(written):
     assert table["pooled"][5:8] == ["-", "-", "-"]
     assert table["pooled"][0] == "-"
     assert "after Holm's correction over 1 methods" in text
-    assert "over the seeds 1, 2; 400 steps of 64 texts, peak learning rate 0.0001 for every" in text
+    assert "400 steps of 64 texts, peak learning rate 0.0001 for every method. Scores of" in text
+    assert "standard deviation over the seeds 1, 2." in text
 
 
 @pytest.fixture
@@ -140,7 +148,7 @@ def searched(study):
         for number, job in enumerate(search_jobs(study, "e5", "minilm", "all", method)):
             write_benchmark(job.benchmark, seconds=10 + number, memory=1)
             if job.rule == "trial":
-                write_json(Path(job.result), training_record(study, job))
+                write_json(Path(job.result), training_record(study, job) | {"resumed_from_step": 0})
             elif job.rule == "evaluate_trial":
                 write_json(Path(job.result), {"texts": 4, "device": "cpu"})
             else:

@@ -115,7 +115,10 @@ def test_an_own_head_needs_the_projection_on_the_students_side():
     with pytest.raises(ValueError, match="`token_head: own` needs `projection: student`"):
         EmoPaperSettings(form="emo-paper", token_head="own")
     assert EmoPaperSettings(form="emo-paper", token_head="own", projection="student")
-    assert not EmoSettings(form="emo", token_head="own", transport=0.0).own_token_head
+    with pytest.raises(ValueError, match="`token_head: own` serves `transport` and `matched`"):
+        EmoSettings(form="emo", token_head="own", transport=0.0)
+    with pytest.raises(ValueError, match="`head_start` needs `projection: student`"):
+        EmoPaperSettings(form="emo-paper", head_start="drawn")
 
 
 def test_terms_are_means_over_the_student_layers(student_for, collator_for, build_for):
