@@ -26,7 +26,7 @@ demo: $(BIN)/.installed ## distil a real teacher into a real student and report 
 	snakemake --cores $(CORES) --configfile $(STUDY)
 	@echo && cat results/report.md && echo && echo "Curves and comparisons: make ui"
 
-test: $(BIN)/.installed ## run all tests (about 13 minutes, no large downloads)
+test: $(BIN)/.installed ## run all tests (about 20 minutes, no large downloads)
 	python -m pytest -m "not slow"
 
 bench: $(BIN)/.installed ## print what EMO costs, as ratios, into results/bench.json; ONLY=step for a part
