@@ -8,6 +8,10 @@ from emo.process import ProcessIdentity
 from emo.provenance import git_commit, versions
 
 
+COMMIT = "emo.git_commit"
+"""Tag of the commit that a run was made with."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunKey:
     """What a tracked run belongs to.
@@ -72,7 +76,7 @@ def state_tags(owner: ProcessIdentity, identity: str, attempt: int) -> dict[str,
         **{f"emo.version.{name}": version for name, version in versions().items()},
         "emo.attempt": str(attempt),
         "emo.current": "yes",
-        "emo.git_commit": git_commit() or "unknown",
+        COMMIT: git_commit() or "unknown",
         "emo.identity": identity,
         "mlflow.source.name": "emo",
     }

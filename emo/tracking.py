@@ -19,7 +19,7 @@ from emo.interruption import Interruption
 from emo.live_runs import FOLDER, LiveRuns, dead_runs
 from emo.outputs import atomic_file, exclusive
 from emo.process import ProcessIdentity
-from emo.run_tags import RunKey, owner_tags, state_tags
+from emo.run_tags import COMMIT, RunKey, owner_tags, state_tags
 from emo.tolerance import Tolerance, reason
 from emo.tracking_uri import DEFAULT, VARIABLE, TrackingUri
 
@@ -169,7 +169,10 @@ class RunGroup:
             elif known.data.tags.get("emo.current") == "yes":
                 client.set_tag(known.info.run_id, "emo.current", "no")
         tags = key.tags | state_tags(self._owner, self._identity, attempt)
-        if run is None:
+        if run is not None:
+            # Who comes back adds scores or costs to it; the code that made it is the first one's.
+            tags[COMMIT] = run.data.tags.get(COMMIT, tags[COMMIT])
+        else:
             run = client.create_run(experiment_id, tags=tags, run_name=key.name)
         run_id = run.info.run_id
         self._run_ids[key] = run_id
@@ -272,7 +275,7 @@ def _tracked(run: "Run") -> TrackedRun:
         for name, value in metrics.items()
         if name.startswith(_SCORES)
     }
-    return TrackedRun(run.info.run_id, tags["emo.identity"], tags["emo.git_commit"], scores)
+    return TrackedRun(run.info.run_id, tags["emo.identity"], tags[COMMIT], scores)
 
 
 @contextmanager

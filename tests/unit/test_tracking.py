@@ -130,6 +130,17 @@ def test_next_stage_adds_scores_and_is_not_another_attempt(workdir: Path) -> Non
     assert run.data.tags["emo.attempt"] == "1"
 
 
+def test_the_commit_stays_that_of_the_code_that_made_a_run(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report from changed files adds costs, and must not make the training look changed."""
+    for commit in ("first", "second-dirty"):
+        monkeypatch.setattr("emo.run_tags.git_commit", lambda commit=commit: commit)
+        with RunGroup([KEY], "id", {}, {}) as group:
+            group.log_costs({"seconds": 1.0})
+    assert only_run(workdir).data.tags["emo.git_commit"] == "first"
+
+
 def test_costs_are_added_to_all_runs_and_the_last_measurement_counts(workdir: Path) -> None:
     with RunGroup([KEY, OTHER], "id", {}, {}) as group:
         group.log_metrics({"train/loss": 1.0}, step=1)
