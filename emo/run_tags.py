@@ -7,7 +7,6 @@ from typing import Self
 from emo.process import ProcessIdentity
 from emo.provenance import git_commit, versions
 
-
 COMMIT = "emo.git_commit"
 """Tag of the commit that a run was made with."""
 
