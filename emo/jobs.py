@@ -5,6 +5,7 @@ The rules ask for the results and the report reads all of them, so both are told
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from emo.config import Study
 from emo.requests import RowRequest, signal_request
@@ -184,7 +185,7 @@ def asked_head(study: Study, model: str, texts: str) -> str | None:
     Only a tuned teacher has one; a student's comes out of its training.
     """
     if study.texts[texts].labelled and study.tuned_on(model, texts) is not None:
-        return f"results/{model}/tuned/{texts}/tuning.json"
+        return str(Path(model_job(study, model, texts).result).with_name("tuning.json"))
     return None
 
 

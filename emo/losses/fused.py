@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 import torch
-from ot.batch import solve_batch
 from torch import Tensor
 
 from emo.losses.plan import TOLERANCE, TransportLoss, judge, require_positive, set_aside
 from emo.losses.precision import in_full_precision
 from emo.losses.shapes import require_shapes
+from emo.losses.transport import balanced_plan
 
 STRUCTURE_ROUNDS: Final = 10
 """Times that the quadratic part is made linear at the last plan and solved again."""
@@ -95,15 +95,7 @@ def fused_transport_loss(
         for _ in range(STRUCTURE_ROUNDS):
             before = plan
             slope = (1 - structure) * problem.cost + structure * _slope(ours, theirs, plan)
-            plan = solve_batch(
-                slope,
-                reg=epsilon,
-                a=problem.student_mass,
-                b=problem.teacher_mass,
-                max_iter=rounds,
-                tol=tolerance,
-                method="log_sinkhorn",
-            ).plan
+            plan = balanced_plan(problem, slope, epsilon, rounds, tolerance)
     result = judge(problem, plan, tolerance)
     plan = result.plan
     # Half of the slope along the plan, with the plan fixed: the quadratic part itself.

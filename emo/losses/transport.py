@@ -7,7 +7,7 @@ import torch
 from ot.batch import solve_batch
 from torch import Tensor
 
-from emo.losses.plan import TOLERANCE, TransportLoss, judge, require_positive, set_aside
+from emo.losses.plan import TOLERANCE, Problem, TransportLoss, judge, require_positive, set_aside
 from emo.losses.precision import in_full_precision
 
 
@@ -62,14 +62,22 @@ def transport_loss(
     """
     require_positive(epsilon=epsilon, rounds=rounds, tolerance=tolerance)
     problem = set_aside(cost, student_mass, teacher_mass)
-    with torch.no_grad():
-        plan = solve_batch(
-            problem.cost,
-            reg=epsilon,
-            a=problem.student_mass,
-            b=problem.teacher_mass,
-            max_iter=rounds,
-            tol=tolerance,
-            method="log_sinkhorn",
-        ).plan
+    plan = balanced_plan(problem, problem.cost, epsilon, rounds, tolerance)
     return judge(problem, plan, tolerance)
+
+
+@torch.no_grad()
+def balanced_plan(
+    problem: Problem, cost: Tensor, epsilon: float, rounds: int, tolerance: float
+) -> Tensor:
+    """Return the entropic plan that meets both masses of a problem at a cost, (B, S, R)."""
+    plan: Tensor = solve_batch(
+        cost,
+        reg=epsilon,
+        a=problem.student_mass,
+        b=problem.teacher_mass,
+        max_iter=rounds,
+        tol=tolerance,
+        method="log_sinkhorn",
+    ).plan
+    return plan

@@ -133,26 +133,32 @@ def test_a_head_of_another_family_or_without_weights_is_refused(labelled, studen
         evaluate(out / "student", files.task, "t", "sts", tmp_path, record)
 
 
+def changed_task(task, folder, change):
+    """Write a task whose splits are changed into a folder of its own."""
+    changed = folder / "task"
+    changed.mkdir()
+    for split in ("train", "validation", "test"):
+        rows = pd.read_parquet(task / f"{split}.parquet")
+        change(split, rows).to_parquet(changed / f"{split}.parquet")
+    return changed
+
+
 def test_a_head_of_another_task_is_refused(labelled, student, tmp_path):
     """It would answer with labels that the task does not have, and score nothing."""
     files, out = labelled("classification"), student("classification")
-    task = tmp_path / "task"
-    task.mkdir()
-    for split in ("train", "validation", "test"):
-        table = pd.read_parquet(files.task / f"{split}.parquet")
-        table.assign(label="of-" + table["label"]).to_parquet(task / f"{split}.parquet")
+    task = changed_task(
+        files.task, tmp_path, lambda split, rows: rows.assign(label="of-" + rows["label"])
+    )
     with pytest.raises(DataError, match="none of these is a label of the validation split of"):
         evaluate(out / "student", task, "t", files.family, tmp_path, out / "task_head.json")
 
 
 def test_a_task_without_train_rows_can_be_asked_about(labelled, student, tmp_path):
     files, out = labelled("classification"), student("classification")
-    task = tmp_path / "task"
-    task.mkdir()
-    for split in ("train", "validation", "test"):
-        table = pd.read_parquet(files.task / f"{split}.parquet")
-        (table[:0] if split == "train" else table).to_parquet(task / f"{split}.parquet")
+    task = changed_task(
+        files.task, tmp_path, lambda split, rows: rows[:0] if split == "train" else rows
+    )
     evaluate(out / "student", task, "t", files.family, tmp_path, out / "task_head.json")
-    (table[:0]).to_parquet(task / "validation.parquet")
+    pd.read_parquet(task / "train.parquet").to_parquet(task / "validation.parquet")
     with pytest.raises(DataError, match="the validation split of t is empty"):
         evaluate(out / "student", task, "t", files.family, tmp_path, out / "task_head.json")

@@ -16,7 +16,7 @@ from emo.tuning import TuningInputs, tune
 
 from ..conftest import Tiny
 from ..stores import make_store
-from .tiny_training import SETTINGS
+from .tiny_training import SETTINGS, files_for
 from .tiny_training import settings as usual_settings
 
 TUNING = LoraTuning(
@@ -74,13 +74,6 @@ def settings(files, name, **training) -> DistilSettings:
 
 def inputs(files, name, **changes) -> DistilInputs:
     method = METHODS[name]
+    tuning = files.tuning if method.logits else None
     request = signal_request(method, files.family)
-    given = {
-        "student": files.student,
-        "texts": files.texts,
-        "store": files.store,
-        "alignment": files.alignment(request.alignment.name) if request.alignment else None,
-        "rows": files.rows(request.rows.name) if request.rows else None,
-        "tuning": files.tuning if method.logits else None,
-    }
-    return DistilInputs(**(given | changes))
+    return files_for(files, request, **({"tuning": tuning} | changes))

@@ -43,7 +43,11 @@ def settings(form="emo", seed=1, method=None, **training):
 
 
 def inputs(tiny, form="emo", **changes):
-    request = signal_request(SETTINGS[form], "sts")
+    return files_for(tiny, signal_request(SETTINGS[form], "sts"), **changes)
+
+
+def files_for(tiny, request, **changes):
+    """Name the files that a training with a request reads."""
     files = {
         "student": tiny.student,
         "texts": tiny.texts,

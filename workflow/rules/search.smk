@@ -55,7 +55,7 @@ use rule evaluate as evaluate_trial with:
     params:
         family=task_family,
         head=trial_head,
-        runs=trial_student_keys,
+        runs=trial_keys,
         out=lambda wildcards, output: str(Path(output.scores).parent),
         code=code_version("emo.evaluate"),
     message:

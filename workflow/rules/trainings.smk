@@ -59,20 +59,11 @@ def training_settings(wildcards, seed, training):
 
 
 def trial_keys(wildcards):
+    """The runs of a trial; of one task where the wildcards name it."""
     keys = ("teacher", "student", "texts", "method", "rate")
     runs = trial_runs(study, *(wildcards[key] for key in keys))
-    return as_json([asdict(run) for run in runs])
-
-
-def trial_student_keys(wildcards):
-    """The run of one task."""
-    return as_json(
-        [
-            run
-            for run in json.loads(trial_keys(wildcards))
-            if run["task"] == wildcards.task
-        ]
-    )
+    asked = wildcards.get("task")
+    return as_json([asdict(run) for run in runs if asked in (None, run.task)])
 
 
 def trial_scores(wildcards):
