@@ -13,8 +13,12 @@ from emo.errors import ConfigError
 from emo.sources import require_local_sources
 
 REPO = Path(__file__).parents[2]
-EXTENDED = {"supervised-local": "supervised", "supervised-tenth": "supervised"}
-"""Studies that lie over another one, too."""
+EXTENDED = {
+    "supervised-tenth": ["supervised"],
+    "supervised-local": ["supervised"],
+    "supervised-local-tenth": ["supervised", "supervised-local"],
+}
+"""Studies that lie over others, too."""
 STUDIES = sorted(path.stem for path in (REPO / "configs").glob("*.yaml"))
 
 
@@ -26,7 +30,7 @@ def laid_over(below, above):
 
 
 def study(name, **more):
-    names = [EXTENDED[name], name] if name in EXTENDED else [name]
+    names = [*EXTENDED.get(name, []), name]
     files = [REPO / "config.yaml", *(REPO / "configs" / f"{each}.yaml" for each in names)]
     read = [yaml.safe_load(path.read_text("utf-8")) for path in files]
     return parse_study(reduce(laid_over, read) | more)
