@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from emo.errors import DataError
 from emo.report.averages import MethodRuns
+from emo.report.predictions import read_predictions
 from emo.report.runs import Run, describe
-from emo.weighted_metrics import MAIN_METRICS, main_metric
+from emo.weighted_metrics import MAIN_METRICS
 
 RESAMPLES = 5000
 """The least p is 2 / (1 + resamples), so the correction for 50 methods can still go below 0.05."""
@@ -35,8 +35,6 @@ AVERAGE = "average"
 """What stands for the average of families where a family is named."""
 BLOCK_CELLS = 400_000
 """Resamples are scored in blocks of about this many counts, which a processor's cache holds."""
-
-SAME_SCORE = 1e-6
 
 Floats = NDArray[np.float64]
 
@@ -217,7 +215,7 @@ def _resample_task(runs: Sequence[Run], resamples: int, seed: int) -> Floats:
                 f"{describe(run)} and {describe(first)} were judged on different test items; "
                 "evaluate both again"
             )
-    predictions = [_read_predictions(run) for run in runs]
+    predictions = [read_predictions(run) for run in runs]
     counts = draw_items(len(predictions[0][0]), first.items, resamples, seed)
     scores = [
         _resample_run(run, *read, counts) for run, read in zip(runs, predictions, strict=True)
@@ -236,21 +234,6 @@ def _resample_run(
         for start in range(0, len(counts), rows)
     ]
     return np.concatenate([[run.score], *blocks])
-
-
-def _read_predictions(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
-        table = pd.read_parquet(run.predictions, columns=["gold", "predicted"])
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{run.predictions}: no predictions ({error}); evaluate again") from error
-    kind = str if run.family == "classification" else np.float64
-    gold, predicted = (table[column].to_numpy(dtype=kind) for column in ("gold", "predicted"))
-    if not len(gold) or abs(main_metric(run.family, gold, predicted) - run.score) > SAME_SCORE:
-        raise DataError(
-            f"{run.predictions} does not give the {run.main} {run.score} reported for "
-            f"{describe(run)}; evaluate again"
-        )
-    return gold, predicted
 
 
 def _over_drawn_seeds(averages: Floats, seed: int) -> Floats:

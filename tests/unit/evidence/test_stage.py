@@ -59,13 +59,15 @@ def test_scores_name_every_run(written):
     table = pd.read_csv(OUT / "scores.csv", keep_default_na=False)
     assert list(table.columns) == [
         "teacher", "student", "task", "family", "method", "seed", "metric", "value", "validation",
-        "mlflow_run", "commit", "identity", "settings",
+        "fidelity", "mlflow_run", "commit", "identity", "settings",
     ]  # fmt: skip
     for run, row in zip(loaded(written), table.itertuples(), strict=True):
         assert (row.task, row.method, row.seed) == (run.task, run.method, run.seed)
         assert (row.metric, row.value, row.validation) == (run.main, run.score, run.validation)
         trained = run.method in written.methods
         assert row.settings == (method_digest(written.methods[run.method]) if trained else "")
+    assert (table.loc[table["method"] == "teacher", "fidelity"] == 1.0).all()
+    assert table.loc[table["method"] != "teacher", "fidelity"].between(0, 1, "neither").all()
     assert table["mlflow_run"].str.fullmatch(r"[0-9a-f]{32}").all()
     assert table["mlflow_run"].is_unique
 
