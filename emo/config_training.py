@@ -1,5 +1,7 @@
 """The budget of a training, as the study sets it."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from emo.config_sources import Settings
@@ -16,5 +18,8 @@ class TrainingSettings(Settings):
     weight_decay: float = Field(0.01, ge=0.0, description="never put on projections and heads")
     gradient_clip: float = Field(1.0, gt=0.0)
     checkpoint_every: int = Field(50, gt=0, description="steps between checkpoints")
+    collapsed: Literal["stop", "keep"] = Field(
+        "stop", description="students whose vectors are all alike; `keep`: judged as they are"
+    )
     log_every: int = Field(10, gt=0, description="steps between logged losses")
     gradient_norms_every: int = Field(50, gt=0, description="steps between norms by term")

@@ -49,7 +49,7 @@ def distil(
 
     Raises:
         DataError: Inputs do not fit, or a loss is not finite.
-        CheckError: The student collapsed.
+        CheckError: The student collapsed and is not to be kept.
     """
     identity = settings_digest(
         {
@@ -101,8 +101,10 @@ def _train(
     else:
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     task = made.model.method.task
+    collapsed = False
     if not isinstance(task, LabelledTask):  # else a head answers, whatever the embeddings are
-        check_collapse(before, spread(student, tokenized))
+        after = spread(student, tokenized)
+        collapsed = check_collapse(before, after, keep=training.collapsed == "keep")
     _log_left_out(read_history(folder / "history.jsonl"), training.batch_size)
     collator = made.collator
     if collator.pairs_dropped:
@@ -127,6 +129,7 @@ def _train(
                 "texts": len(tokenized),
                 "seconds": seconds,
                 "resumed_from_step": last_step,
+                "collapsed": collapsed,
                 "device": device_name(student.device),
                 "settings": settings.model_dump(mode="json"),
             },

@@ -1,5 +1,7 @@
 """What is done to a student around its training: a head before, a check after."""
 
+import logging
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,6 +15,8 @@ from emo.store import Store
 from emo.store.keys import Keys
 from emo.texts import evenly_spread
 from emo.tokens import TokenizedText
+
+logger = logging.getLogger(__name__)
 
 HEAD_TEXTS = 4096
 """Texts on which the head is fitted."""
@@ -68,18 +72,33 @@ def spread(student: Encoder, texts: Sequence[TokenizedText]) -> float:
     return 1.0 - mean_cosine(vectors)
 
 
-def check_collapse(before: float, after: float) -> None:
+def check_collapse(before: float, after: float, keep: bool = False) -> bool:
     """Compare the spread of a student's vectors before and after training.
 
+    Args:
+        before: The spread before.
+        after: The spread after.
+        keep: Warn of a collapse where a study is to show it.
+
+    Returns:
+        Whether hardly any of the spread is left.
+
     Raises:
-        CheckError: Hardly any of it is left, or it is not a number.
+        CheckError: So it is, and it is not to be kept; or the spread is not a number.
     """
-    if not after > LEAST_SPREAD * before:
+    if after > LEAST_SPREAD * before:
+        return False
+    found = (
+        "the student has collapsed: one minus the mean cosine between different texts went from "
+        f"{before:.4f} to {after:.4f}"
+    )
+    if not keep or math.isnan(after):
         raise CheckError(
-            f"the student has collapsed: one minus the mean cosine between different texts went "
-            f"from {before:.4f} to {after:.4f}; lower `training.learning_rate`, take this rate "
-            "out of `search.learning_rate`, or start from other weights"
+            f"{found}; lower `training.learning_rate`, start from other weights, or set "
+            "`training.collapsed: keep` to have it judged as it is"
         )
+    logger.warning("%s; it is kept, as `training.collapsed` says", found)
+    return True
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ from emo.config import Study
 from emo.evidence.pair import PairEvidence
 from emo.report.bootstrap import ALPHA, RESAMPLES
 from emo.report.differences import interval, points
-from emo.report.reading import over_seeds_words, who_answers
+from emo.report.reading import over_seeds_words, who_answers, who_collapsed
 from emo.report.results import model_label
 from emo.report.runs import TEACHER, UNDISTILLED
 from emo.report.table import markdown_table, percent
@@ -22,7 +22,7 @@ def evidence_table(study: Study, pairs: Sequence[PairEvidence], methods: pd.Data
         pairs: Its results.
         methods: See :func:`emo.evidence.methods.methods_table`.
     """
-    parts = [_how_to_read(study), *who_answers(study)]
+    parts = [_how_to_read(study), *who_answers(study), *who_collapsed(study)]
     for pair in pairs:
         mine = (methods["teacher"] == pair.teacher) & (methods["student"] == pair.student)
         parts += [f"**{pair.teacher} to {pair.student}**", _scores(study, pair, methods[mine])]

@@ -13,7 +13,7 @@ from emo.report.contrasts import Contrast, Pair
 from emo.report.costs import Cost
 from emo.report.differences import BOOTSTRAP, difference_tables, how_to_read_differences
 from emo.report.ledger import cost_section
-from emo.report.reading import over_seeds_words, who_answers
+from emo.report.reading import over_seeds_words, who_answers, who_collapsed
 from emo.report.results import PairResults
 from emo.report.table import markdown_table, score_table
 
@@ -46,6 +46,7 @@ def write_report(
         "# Results",
         _how_to_read(study),
         *who_answers(study),
+        *who_collapsed(study),
         how_to_read_differences(compare),
     ]
     for pair in results:

@@ -1,6 +1,10 @@
 """What a reader of scores must know of them."""
 
+from pathlib import Path
+
 from emo.config import Study
+from emo.jobs import study_jobs
+from emo.outputs import read_json
 
 
 def over_seeds_words(study: Study) -> str:
@@ -33,3 +37,24 @@ def who_answers(study: Study) -> list[str]:
     if plain:
         told += f", and so are the teachers that were not tuned: {', '.join(plain)}"
     return [f"{told}."]
+
+
+def who_collapsed(study: Study) -> list[str]:
+    """Say which students collapsed and were kept, in a study that keeps them.
+
+    Raises:
+        DataError: A record of a training is missing or damaged.
+    """
+    if study.training.collapsed != "keep":
+        return []
+    students = [
+        f"{job.teacher}/{job.student}/{job.texts}/{job.method}/seed{job.seed}"
+        for job in study_jobs(study, lambda store: [])
+        if job.rule == "distil" and read_json(Path(job.result)).get("collapsed", False)
+    ]
+    if not students:
+        return []
+    return [
+        "These students collapsed, which means that their vectors are nearly all alike, and were "
+        f"judged as they are: {', '.join(students)}."
+    ]

@@ -89,7 +89,8 @@ def test_another_seed_gives_other_weights(tiny, undisturbed, tmp_path):
     assert weights(tmp_path / "out") != weights(undisturbed("emo"))
 
 
-def test_a_collapsed_student_fails_the_check(tiny, tmp_path, monkeypatch):
+@pytest.fixture
+def collapsing(monkeypatch):
     """Pitfall 4: a finite loss and a student for which all texts are one."""
     usual = DistillationTrainer.train
 
@@ -99,9 +100,21 @@ def test_a_collapsed_student_fails_the_check(tiny, tmp_path, monkeypatch):
             trainer.model.student.head.weight.zero_()
 
     monkeypatch.setattr(DistillationTrainer, "train", train)
+
+
+@pytest.mark.usefixtures("collapsing")
+def test_a_collapsed_student_fails_the_check(tiny, tmp_path):
     with pytest.raises(CheckError, match=r"collapsed: .* to -?0\.0000; lower .*learning_rate"):
         distil(settings(), inputs(tiny), [], tmp_path / "checks", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("collapsing")
+def test_a_collapsed_student_that_is_to_be_kept_says_so(tiny, undisturbed, tmp_path):
+    out = tmp_path / "out"
+    distil(settings(collapsed="keep"), inputs(tiny), [], tmp_path / "checks", out)
+    assert read_json(out / "training.json")["collapsed"] is True
+    assert read_json(undisturbed("emo") / "training.json")["collapsed"] is False
 
 
 def test_a_loss_that_is_not_finite_names_step_and_term(tiny, tmp_path):

@@ -77,9 +77,17 @@ def test_a_student_whose_spread_is_gone_has_collapsed(after):
         check_collapse(0.2, after)
 
 
+def test_a_collapse_that_is_to_be_kept_is_warned_of(caplog):
+    assert check_collapse(0.2, 0.019, keep=True)
+    assert "went from 0.2000 to 0.0190; it is kept" in caplog.text
+    assert not check_collapse(0.2, 0.021, keep=True)
+    with pytest.raises(CheckError, match="to nan"):
+        check_collapse(0.2, float("nan"), keep=True)
+
+
 def test_a_teacher_space_that_is_narrow_is_no_collapse():
     """E5 vectors have a mean cosine of 0.8: a fixed limit would refuse narrower teachers."""
-    check_collapse(0.02, 0.015)
+    assert not check_collapse(0.02, 0.015)
 
 
 def test_dropout_reaches_attention_that_drops_by_itself():

@@ -43,6 +43,7 @@ def trial_settings(wildcards):
     training |= {
         "learning_rate": float(wildcards.rate),
         "steps": search.steps or study.training.steps,
+        "collapsed": "keep",  # a rate that is too high comes last, and the search goes on
     }
     return training_settings(wildcards, search.seed, training)
 
