@@ -15,6 +15,7 @@ from emo.sources import require_local_sources
 REPO = Path(__file__).parents[2]
 EXTENDED = {
     "supervised-tenth": ["supervised"],
+    "supervised-trec-tenth": ["supervised"],
     "supervised-local": ["supervised"],
     "supervised-local-tenth": ["supervised", "supervised-local"],
 }
