@@ -90,11 +90,10 @@ COLUMNS: Mapping[Family, tuple[str, ...]] = {
 }
 
 
-class TaskSettings(Settings):
-    """A labelled task on which embeddings are judged."""
+class TaskData(Settings):
+    """What a labelled task is prepared from."""
 
     family: Family
-    texts: Name = Field(description="the text set that students judged here are trained on")
     source: Source
     table: TableSettings = TableSettings()
     columns: dict[str, str] = Field(
@@ -124,6 +123,12 @@ class TaskSettings(Settings):
         if self.label_from_score is not None and self.family != "pairs":
             raise ValueError("`label_from_score` is for the family `pairs`")
         return self
+
+
+class TaskSettings(TaskData):
+    """A labelled task on which embeddings are judged."""
+
+    texts: Name = Field(description="the text set that students judged here are trained on")
 
 
 class CorpusSettings(Settings):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from emo.config_tasks import COLUMNS, TaskSettings
+from emo.config_tasks import COLUMNS, TaskData
 from emo.errors import DataError
 from emo.leakage import usable
 from emo.tables import ROW, read_table, require_columns
@@ -38,7 +38,7 @@ class LabelledRows:
     unusable: list[int]
 
 
-def read_rows(path: Path, settings: TaskSettings) -> LabelledRows:
+def read_rows(path: Path, settings: TaskData) -> LabelledRows:
     """Read a file of labelled rows, leaving out those without text.
 
     Raises:
@@ -72,7 +72,7 @@ def listed(rows: Sequence[int]) -> str:
     return shown if len(rows) <= SHOWN_ROWS else f"{shown} and {len(rows) - SHOWN_ROWS} more"
 
 
-def _with_labels(table: pd.DataFrame, path: Path, settings: TaskSettings) -> pd.DataFrame:
+def _with_labels(table: pd.DataFrame, path: Path, settings: TaskData) -> pd.DataFrame:
     column = COLUMNS[settings.family][-1]
     threshold = settings.label_from_score
     match settings.family:

@@ -13,7 +13,7 @@ from typing import Literal
 import pandas as pd
 
 from emo.config_methods import Family
-from emo.config_tasks import COLUMNS, FileSplits, HashSplits, TaskSettings
+from emo.config_tasks import COLUMNS, FileSplits, HashSplits, TaskData
 from emo.errors import ConfigError, DataError
 from emo.labelled_rows import UNUSABLE, LabelledRows, listed, log_unusable, read_rows
 from emo.leakage import normalised, normalised_set
@@ -82,7 +82,7 @@ class _Parts:
     not_taken: int = 0
 
 
-def prepare_task(name: str, settings: TaskSettings, source: Path, out: Path) -> TaskReport:
+def prepare_task(name: str, settings: TaskData, source: Path, out: Path) -> TaskReport:
     """Read a task, split it, remove leakage and write it to a folder.
 
     Published splits are taken as they are but for unusable and leaking rows; a file that is split
@@ -162,7 +162,7 @@ def without_leakage(
     return table[~leaks.any(axis="columns")].reset_index(drop=True)
 
 
-def _published(name: str, settings: TaskSettings, files: FileSplits, source: Path) -> _Parts:
+def _published(name: str, settings: TaskData, files: FileSplits, source: Path) -> _Parts:
     if not source.is_dir():
         raise ConfigError(
             f"tasks.{name}.splits.files: the source must be a folder with the files, "
@@ -191,7 +191,7 @@ def _published(name: str, settings: TaskSettings, files: FileSplits, source: Pat
     return _Parts({split: splits[split] for split in SPLITS}, read)
 
 
-def _hashed(name: str, settings: TaskSettings, sizes: HashSplits, source: Path) -> _Parts:
+def _hashed(name: str, settings: TaskData, sizes: HashSplits, source: Path) -> _Parts:
     path = single_file(source, f"name the file in `tasks.{name}.source`, or use `splits.files`")
     read = read_rows(path, settings)
     log_unusable(path, read.unusable)
@@ -201,7 +201,7 @@ def _hashed(name: str, settings: TaskSettings, sizes: HashSplits, source: Path) 
     return _Parts(splits, {"all": read}, distinct.duplicates, distinct.two_labels)
 
 
-def _thinned(parts: _Parts, settings: TaskSettings) -> _Parts:
+def _thinned(parts: _Parts, settings: TaskData) -> _Parts:
     """Keep the share of the train rows that is asked for."""
     *texts, label = COLUMNS[settings.family]
     stratum = None if settings.family == "sts" else label

@@ -42,10 +42,10 @@ def task(
     log: Log = None,
 ) -> None:
     """Prepare a task: splits without leakage, and the texts to train on."""
-    from emo.config_tasks import TaskSettings
+    from emo.config_tasks import TaskData
     from emo.tasks import prepare_task
 
-    prepare_task(name, parse_option(TaskSettings, settings), source, out)
+    prepare_task(name, parse_option(TaskData, settings), source, out)
 
 
 def texts(

@@ -26,6 +26,15 @@ def test_weight_of_one_method_reruns_that_method_alone(study):
     assert "Distil tiny-teacher into tiny-student on all-texts: emo, seed 1" in outcome.output
 
 
+def test_a_task_on_another_text_set_is_prepared_as_it_was(study):
+    config = tiny_config()
+    config["texts"]["others"] = {"tasks": ["sentences"]}
+    config["tasks"]["sentences"]["texts"] = "others"
+    jobs = study.plan(config=config).jobs
+    assert jobs["texts"] == 1
+    assert not {"task", "evaluate_reference"} & jobs.keys()
+
+
 def test_another_layer_count_asks_the_teacher_for_rows_and_nothing_else(study):
     config = tiny_config()
     config["methods"]["emo"]["layers"] = 2
