@@ -149,7 +149,9 @@ def task_files(wildcards):
 
 def task_settings(wildcards):
     # Another text set trains other students and leaves the task as it is.
-    return as_json(study.tasks[wildcards.task].model_dump(mode="json", exclude={"texts"}))
+    return as_json(
+        study.tasks[wildcards.task].model_dump(mode="json", exclude={"texts"})
+    )
 
 
 def task_family(wildcards):
