@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from emo.errors import DataError
 from emo.report.averages import MethodRuns
-from emo.report.predictions import read_predictions
-from emo.report.runs import Run, describe
+from emo.report.predictions import read_predictions, require_same_items
+from emo.report.runs import Run
 from emo.weighted_metrics import MAIN_METRICS
 
 RESAMPLES = 5000
@@ -210,11 +210,7 @@ def _resample_task(runs: Sequence[Run], resamples: int, seed: int) -> Floats:
     """Return the scores of a method's seeds on all items, then on each resample, ``(1 + W, S)``."""
     first = runs[0]
     for run in runs:
-        if run.items != first.items:
-            raise DataError(
-                f"{describe(run)} and {describe(first)} were judged on different test items; "
-                "evaluate both again"
-            )
+        require_same_items(run, first)
     predictions = [read_predictions(run) for run in runs]
     counts = draw_items(len(predictions[0][0]), first.items, resamples, seed)
     scores = [

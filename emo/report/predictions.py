@@ -33,6 +33,19 @@ def read_predictions(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
     return gold, predicted
 
 
+def require_same_items(run: Run, other: Run) -> None:
+    """Check that two runs were judged on the same test items.
+
+    Raises:
+        DataError: They were not.
+    """
+    if run.items != other.items:
+        raise DataError(
+            f"{describe(run)} and {describe(other)} were judged on different test items; "
+            "evaluate both again"
+        )
+
+
 def fidelity(run: Run, teacher: Run) -> float:
     """Return how nearly a run answers as its teacher does, right or wrong.
 
@@ -47,11 +60,7 @@ def fidelity(run: Run, teacher: Run) -> float:
     Raises:
         DataError: Predictions are missing or damaged, or of different test items.
     """
-    if run.items != teacher.items:
-        raise DataError(
-            f"{describe(run)} and {describe(teacher)} were judged on different test items; "
-            "evaluate both again"
-        )
+    require_same_items(run, teacher)
     (_, answers), (_, wanted) = read_predictions(run), read_predictions(teacher)
     if run.family == "classification":
         return float((answers == wanted).mean())

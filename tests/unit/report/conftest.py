@@ -138,6 +138,13 @@ def write_study(seeds=(1, 2)):
     return study
 
 
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """The files of a finished study, in a folder that is the working one."""
+    monkeypatch.chdir(tmp_path)
+    return write_study()
+
+
 PARTS = ("1-of-2", "2-of-2")
 LOST = {"state_cosine": 0.9954321, "state_relative_error": 0.1, "state_unexplained": 0.0123}
 

@@ -2,20 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from emo.outputs import read_json, write_json
 from emo.report.reading import who_collapsed
 
-from .conftest import write_study
-
 RECORD = Path("results/e5/minilm/trained/all/emo/seed2/training.json")
-
-
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return write_study()
 
 
 def kept(study, collapsed):

@@ -11,14 +11,6 @@ from emo.report.study import report_study
 from emo.runs import study_runs
 from emo.tracked_costs import report_and_track
 
-from .conftest import write_study
-
-
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return write_study()
-
 
 def test_summary_has_the_columns_of_the_contract_and_one_main_row_a_run(study):
     report_study(study, Path("results"))
