@@ -131,8 +131,8 @@ class TokenTerms(TokenOptions, PooledTerms):
         """Whether token states have a head of their own that a term makes use of."""
         return self.token_head == "own" and bool(self.transport or self.matched)
 
-    attention: Attention = 0.2
-    transport: Transport = 0.6
+    attention: Attention = 0.02
+    transport: Transport = 0.06
     projection: Projection = "student"
     layers: Layers = 1
     row_text: RowText = "original"

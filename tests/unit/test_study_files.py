@@ -45,14 +45,15 @@ def test_it_parses_and_runs_the_methods_that_it_declares(name):
 
 
 def test_the_ablation_turns_each_switch_alone_from_both_ends():
-    forms = {
-        "emo-less": EmoSettings(form="emo"),
+    ablation = study("ablation")
+    forms = {"emo-less": ablation.methods["emo"], "paper-plus": ablation.methods["emo-paper"]}
+    assert forms == {
+        "emo-less": EmoSettings(form="emo", attention=0.2, transport=0.6),
         "paper-plus": EmoPaperSettings(form="emo-paper"),
     }
     ends = {name: method.model_dump() for name, method in forms.items()}
     switches = [key for key, value in ends["emo-less"].items() if value != ends["paper-plus"][key]]
     switches.remove("form")
-    ablation = study("ablation")
     tried = []
     for start, other in (("emo-less", "paper-plus"), ("paper-plus", "emo-less")):
         for switch in switches:
