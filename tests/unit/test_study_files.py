@@ -16,6 +16,7 @@ REPO = Path(__file__).parents[2]
 EXTENDED = {
     "supervised-tenth": ["supervised"],
     "supervised-trec-tenth": ["supervised"],
+    "supervised-stsb-tenth": ["supervised"],
     "supervised-local": ["supervised"],
     "supervised-local-tenth": ["supervised", "supervised-local"],
 }
