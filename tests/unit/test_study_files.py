@@ -17,6 +17,7 @@ EXTENDED = {
     "supervised-tenth": ["supervised"],
     "supervised-trec-tenth": ["supervised"],
     "supervised-stsb-tenth": ["supervised"],
+    "supervised-stsb-fresh": ["supervised"],
     "supervised-local": ["supervised"],
     "supervised-local-tenth": ["supervised", "supervised-local"],
 }
