@@ -16,10 +16,10 @@ REPO = Path(__file__).parents[2]
 EXTENDED = {
     "supervised-tenth": ["supervised"],
     "supervised-trec-tenth": ["supervised"],
-    "supervised-stsb-tenth": ["supervised"],
-    "supervised-stsb-fresh": ["supervised"],
+    "supervised-stsb-tenth": ["supervised", "supervised-tenth"],
+    "supervised-stsb-fresh": ["supervised", "supervised-tenth", "supervised-stsb-tenth"],
     "supervised-local": ["supervised"],
-    "supervised-local-tenth": ["supervised", "supervised-local"],
+    "supervised-local-tenth": ["supervised", "supervised-local", "supervised-tenth"],
 }
 """Studies that lie over others, too."""
 STUDIES = sorted(path.stem for path in (REPO / "configs").glob("*.yaml"))
